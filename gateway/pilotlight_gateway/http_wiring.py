@@ -206,6 +206,8 @@ class HttpParts:
     vault: TenantVault
     webhooks: WebhookStore
     access_log: str = OFF
+    dashboard_url: str = ""
+    """Where browsers reach the dashboard; "": nobody has said."""
     counts: InferenceCounts = field(default_factory=InferenceCounts)
     tracing: TracedCalls = field(default_factory=lone_traces)
     events: PlatformEventSource = field(default_factory=MemoryEvents)
@@ -466,7 +468,7 @@ def _tenants(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], ..
         *bound(SUPPLY_KEYS, keys),
         *bound(AUDIT, AuditServices(audit=parts.audit)),
         *bound(TENANCY, TenancyServices(registry=registry, limits=parts.limiter, budget=budget)),
-        *bound(SESSIONS, SessionServices(registry=registry, budget=budget)),
+        *bound(SESSIONS, SessionServices(registry=registry, budget=budget, dashboard_url=parts.dashboard_url)),
         *bound(ERASURE, ErasureServices(eraser=parts.eraser, budget=budget)),
         *bound(ISSUERS, issuers),
         *bound(WEBHOOKS, WebhookServices(webhooks=parts.webhooks, networks=parts.networks, budget=budget)),

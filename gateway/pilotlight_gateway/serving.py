@@ -306,6 +306,7 @@ async def _gateway(
         idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
         locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
+        dashboard_url=settings.dashboard_url,
         networks=settings.webhook_networks, prices=prices, tracing=tracing, uploads=upload_slots(), vault=secrets.vault,
         tranches=keeper.read, all_tranches=keeper.read_all,
         placements=make_placements(calls, book, registry, settings),

@@ -132,6 +132,13 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             " function's home it is; empty: the address that it listens on, if that is one",
         ),
     ] = ""
+    dashboard_url: Annotated[
+        str,
+        Meta(
+            pattern="^(https?://[!-~]{1,190})?$",
+            description="where browsers reach the dashboard, for links into it; empty: links name none",
+        ),
+    ] = ""
     internal_host: Annotated[
         str, Meta(description="address for large bodies, which agents fetch and leave there; agents of other hosts too")
     ] = "127.0.0.1"

@@ -208,11 +208,12 @@ def plan(
 
     ledger = {"PILOTLIGHT_LEDGER_URL": settings.ledger_url} if settings.ledger_url else {}
 
+    dashboard = settings.url_of(dashboard_port) if dashboard_port else ""
     blob_url = settings.blob_url or f"file://{state / 'blobs'}"
     return (
         *_bus(nats, nats_ports, nodes),
         *(
-            _gateway(settings, number, own, common, {**env(bus_users.GATEWAY), **ledger}, blob_url)
+            _gateway(settings, number, own, common, {**env(bus_users.GATEWAY), **ledger}, blob_url, dashboard)
             for number, own in enumerate(ports, 1)
         ),
         ManagedProcess(
@@ -246,7 +247,8 @@ def _dashboard(settings: UpSettings, ports: Sequence[GatewayPorts], port: int, m
     gateways = ",".join(settings.url_of(own.public) for own in ports)
     command = _python(
         "pilotlight_gateway.dashboard", "--dashboard-host", settings.host, "--dashboard-port", str(port),
-        "--gateways", gateways, "--metrics-port", str(metrics), *(f"{flag}={value}" for flag, value in given.items() if value),
+        "--gateways", gateways, "--metrics-port", str(metrics),
+        *(f"{flag}={value}" for flag, value in given.items() if value),
     )  # fmt: skip
     return ManagedProcess(
         name="dashboard", rank=4, stop_within_s=3.0, withheld=("AWS_", "PILOTLIGHT_"), command=command
@@ -314,6 +316,7 @@ def _gateway(
     common: Sequence[str],
     env: Mapping[str, str],
     blob_url: str,
+    dashboard_url: str,
 ) -> ManagedProcess:
     name = gateway_name(number)
     flags = (
@@ -323,7 +326,8 @@ def _gateway(
         "--trace-ratio", str(settings.trace_ratio), "--access-log", settings.access_log, *settings.tls_flags,
     )  # fmt: skip
     first = ("--bootstrap-client-file", settings.client_file, *_grpc(settings)) if number == 1 else ()
-    command = _python("pilotlight_gateway", *common, *flags, *first)
+    pages = ("--dashboard-url", dashboard_url) if dashboard_url else ()
+    command = _python("pilotlight_gateway", *common, *flags, *pages, *first)
     clean_up = partial(end_gateway_lease, env["PILOTLIGHT_NATS_URL"], name)
     return ManagedProcess(name=name, rank=3, stop_within_s=30.0, env=env, command=command, clean_up=clean_up)
 

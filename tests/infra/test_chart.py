@@ -87,7 +87,7 @@ def test_a_map_that_changes_starts_who_reads_it_anew() -> None:
     """And nobody else."""
     before, after = releases({}, {"region": "eu"})
     told = {key[2] for key, each in after.items() if each != before[key] and key[0] in WORKLOADS}
-    assert told == {"pilotlight-gateway", "pilotlight-duties", "pilotlight-controller"}
+    assert told == {"pilotlight-gateway", "pilotlight-duties", "pilotlight-controller", "pilotlight-dashboard"}
     others = [each for each in digests(before) if each[1] != "checksum/pilotlight"]
     assert all(digests(before)[each] == digests(after)[each] for each in others)
 

@@ -43,7 +43,9 @@ def test_the_dashboard_has_nothing_of_the_platform() -> None:
     """But an address of its gateway: anybody may reach it."""
     found = services("compose.yaml")["dashboard"]
     assert found["volumes"] == []
-    assert set(found["environment"]) == {"PILOTLIGHT_GATEWAYS", "PILOTLIGHT_DASHBOARD_PORT"}
+    assert set(found["environment"]) == {
+        "PILOTLIGHT_GATEWAYS", "PILOTLIGHT_DASHBOARD_PORT", "PILOTLIGHT_METRICS_PORT",
+    }  # fmt: skip
     assert (found["read_only"], found["cap_drop"]) == (True, ["ALL"])
 
 

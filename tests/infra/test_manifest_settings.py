@@ -17,6 +17,7 @@ import pytest
 from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, signing
 from pilotlight_core.host.metrics.metrics_listener import answer
+from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
 from pilotlight_gateway.http.routes import OPERATIONS
 from pilotlight_gateway.secrets.key_files import KEY_FILE, FilePlatformKey
 from pilotlight_gateway.secrets.key_opening import open_platform_key
@@ -37,11 +38,12 @@ from tests.infra.manifests import (
     workloads,
 )
 
-PROCESSES: dict[str, type[config.Settings]] = {
+PROCESSES: dict[str, type[Any]] = {
     "gateway": ServeSettings,
     "duties": DutyProcessSettings,
     "controller": config.ControllerSettings,
     "agent": config.AgentSettings,
+    "dashboard": DashboardSettings,
 }
 pytestmark = pytest.mark.parametrize("objects", [overlay(name) for name in OVERLAYS], ids=OVERLAYS)
 each_process = pytest.mark.parametrize("component", PROCESSES)
@@ -104,6 +106,9 @@ def test_ports_are_those_that_the_process_listens_on(objects: Objects, component
         assert (settings.internal_host, settings.internal_port) == ("0.0.0.0", ports["bodies"])  # noqa: S104
         assert (settings.grpc_host, settings.grpc_port) == ("0.0.0.0", 0)  # noqa: S104 - nobody has asked for it
         assert ports.keys() == {"metrics", "api", "grpc", "bodies"}
+    elif component == "dashboard":
+        assert (settings.dashboard_host, settings.dashboard_port) == ("0.0.0.0", ports["pages"])  # noqa: S104
+        assert ports.keys() == {"metrics", "pages"}
     else:
         assert ports.keys() == {"metrics"}
 
@@ -139,6 +144,9 @@ def test_probes_are_answered(objects: Objects, component: str) -> None:
             assert asked["path"] in operations
             assert asked["scheme"] == "HTTPS"
             assert settings_of(objects, component).tls_cert
+        elif asked["port"] == "pages":
+            assert (asked["path"], asked["scheme"]) == ("/healthz", "HTTPS")
+            assert settings_of(objects, component).dashboard_tls_cert
         else:
             assert asked.get("scheme", "HTTP") == "HTTP"
             assert answer(f"GET {asked['path']} HTTP/1.1\r\n\r\n".encode(), lambda _: (b"", "")).startswith(
@@ -174,6 +182,9 @@ def test_everybody_knows_the_bus_by_its_own_user(objects: Objects, component: st
     if component == "agent":
         told = settings_of(objects, "gateway").node_bus_url
         assert told.split(",") == [f"tls://{host}:4222" for host in bus]
+        return
+    if component == "dashboard":
+        assert "nats" not in str(found[component].pod), "it has no user of the bus"
         return
     settings = settings_of(objects, component)
     assert settings.nats_url.split(",") == [f"tls://{component}:{SECRET}@{host}:4222" for host in bus]

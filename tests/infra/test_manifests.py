@@ -30,7 +30,7 @@ from tests.infra.manifests import (
 INFRA = ROOT / "infra"
 VERSIONS = ("1.31", "1.37")
 """Of Kubernetes, the oldest and the newest that docs/kubernetes.md names."""
-SERVERS = ("bus", "gateway", "duties", "controller")
+SERVERS = ("bus", "gateway", "duties", "controller", "dashboard")
 pytestmark = pytest.mark.parametrize("objects", [overlay(name) for name in OVERLAYS], ids=OVERLAYS)
 Objects = tuple[Manifest, ...]
 
@@ -127,6 +127,7 @@ def test_no_process_has_the_key_of_another(objects: Objects) -> None:
     assert named["duties"] == both | own
     assert named["controller"] == {"pilotlight-bus": {"PILOTLIGHT_BUS_CONTROLLER"}}
     assert named["agent"] == {"pilotlight-join": files}
+    assert named["dashboard"] == {"pilotlight-dashboard-tls": files}
 
 
 def secrets_of(pod: Manifest) -> dict[str, set[str]]:
@@ -212,6 +213,7 @@ def test_an_upgrade_is_applied_in_the_order_of_its_page(objects: Objects) -> Non
         "agents,": "agent",
         "controllers,": "controller",
         "gateways": "gateway",
+        "dashboards": "dashboard",
     }
     by_page = {told[word]: step for step, word in rows if word in told}
     labelled = {component: each.manifest["metadata"]["labels"][STEP] for component, each in workloads(objects).items()}
@@ -264,6 +266,7 @@ def test_monitors_find_every_port_of_metrics(objects: Objects, tmp_path: Path) -
     assert sorted(each["metadata"]["labels"][COMPONENT] for each in chosen) == [
         "agent",
         "controller",
+        "dashboard",
         "duties",
         "gateway",
     ]

@@ -27,7 +27,7 @@ PLACE = "kubernetes.io/metadata.name"
 LEDGER = "192.0.2.10"
 """Where the base says that the database is."""
 ANYBODY = "93.184.215.14"
-CLIENTS = ("api", "grpc")
+CLIENTS = ("api", "grpc", "pages")
 """Ports at which anybody may ask; who it is a key says."""
 INSIDE = ("10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "100.100.100.200", "fd00::1", "fe80::1")
 Objects = tuple[Manifest, ...]
@@ -135,6 +135,7 @@ def test_components_reach_what_they_are_told_of_and_nothing_else() -> None:
         Flow("bus", "bus", 6222),
         Flow("agent", "gateway", 8470),
         Flow("agent", "gateway", 8475),
+        Flow("dashboard", "gateway", 8470),
     }
 
 
@@ -169,7 +170,14 @@ def test_other_pods_of_a_namespace_are_shut_in() -> None:
 
 @pytest.mark.parametrize(
     ("component", "ports"),
-    [("bus", ()), ("controller", ()), ("gateway", (443,)), ("duties", (443, 8443)), ("agent", (443, 8443))],
+    [
+        ("bus", ()),
+        ("controller", ()),
+        ("dashboard", ()),
+        ("gateway", (443,)),
+        ("duties", (443, 8443)),
+        ("agent", (443, 8443)),
+    ],
 )
 def test_the_public_network_is_for_who_needs_it(component: str, ports: tuple[int, ...]) -> None:
     """The blob store and issuers; receivers of webhooks and what functions reach have ports of their own."""
@@ -183,7 +191,7 @@ def test_the_public_network_is_for_who_needs_it(component: str, ports: tuple[int
     assert found == {port: port in ports for port in (443, 8443)}
 
 
-@pytest.mark.parametrize("component", ["bus", "gateway", "duties", "controller", "agent"])
+@pytest.mark.parametrize("component", ["bus", "gateway", "duties", "controller", "agent", "dashboard"])
 def test_no_address_inside_is_reached(component: str) -> None:
     """Neither the cloud's metadata, nor what else is private, whatever a tenant's webhook or function names."""
     objects = overlay("gpu")

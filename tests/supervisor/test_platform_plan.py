@@ -11,7 +11,7 @@ from pilotlight_core.host.config import BadSetting, parse
 from pilotlight_core.model.api.pools.pool_agent_api import AgentLaunch
 from pilotlight_supervisor.platform_plan import GatewayPorts, UpSettings, measured, plan, pool_agent
 
-METRICS = {"duties": 21, "controller": 22, "agent": 23, "agent-2": 24, "agent-3": 25}
+METRICS = {"duties": 21, "controller": 22, "agent": 23, "agent-2": 24, "agent-3": 25, "dashboard": 26}
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_the_plan_has_the_parts_that_were_asked_for(tmp_path: Path, flags: list[
     for name, own in zip(("gateway", "gateway-2"), ports, strict=False):
         flags_of = " ".join(parts[name].command)
         assert f"--port {own.public} --internal-port {own.internal} --metrics-port {own.metrics}" in flags_of
-    assert measured(settings) == tuple(name for name in METRICS if name in names)
-    for name in measured(settings):
+    assert measured(settings) == tuple(name for name in METRICS if name in (*names, "dashboard"))
+    for name in set(measured(settings)) - {"dashboard"}:
         assert f"--metrics-port {METRICS[name]}" in " ".join(parts[name].command)
     if "agent" in parts:
         assert "--blanks 3" in " ".join(parts["agent"].command)
@@ -62,6 +62,8 @@ def test_the_dashboard_is_a_client_of_all_gateways_and_has_no_secret(tmp_path: P
     command = " ".join(dashboard.command)
     assert (dashboard.env, dashboard.withheld) == ({}, ("AWS_", "PILOTLIGHT_"))
     assert dashboard.rank > max(part.rank for name, part in parts.items() if name != "dashboard")
+    assert "--metrics-port 26" in command
+    assert "--dashboard-url https://127.0.0.1:9" in " ".join(parts["gateway-2"].command)
     assert "--dashboard-port 9 --gateways https://127.0.0.1:1,https://127.0.0.1:4" in command
     assert "--dashboard-tls-cert=a.pem --dashboard-tls-key=a.key --ca-file=ca.pem" in command
 

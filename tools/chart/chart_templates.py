@@ -30,7 +30,7 @@ FORMS = {
 }
 """What stands in a template, by the form of a value."""
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-FILES = {"pilotlight-gateways": "gateway"}
+FILES = {"pilotlight-gateways": "gateway", "pilotlight-dashboards": "dashboard"}
 """Of objects that are not in the file of their own name."""
 Manifest = dict[str, Any]
 Key = tuple[str, str, str]

@@ -26,12 +26,17 @@ class ChartValue(NamedTuple):
 POD = "spec/template/spec"
 GATEWAY, BUS = ("StatefulSet", "pilotlight-gateway"), ("StatefulSet", "pilotlight-bus")
 DUTIES, CONTROLLER = ("Deployment", "pilotlight-duties"), ("Deployment", "pilotlight-controller")
-AGENT = ("DaemonSet", "pilotlight-agent")
-WORKLOADS = (BUS, DUTIES, AGENT, CONTROLLER, GATEWAY)
+AGENT, DASHBOARD = ("DaemonSet", "pilotlight-agent"), ("Deployment", "pilotlight-dashboard")
+WORKLOADS = (BUS, DUTIES, AGENT, CONTROLLER, GATEWAY, DASHBOARD)
 SETTINGS = ("ConfigMap", "pilotlight")
 LEDGER = ("NetworkPolicy", "ledger")
 IMAGES = {
-    "server": ((GATEWAY, "containers/gateway"), (DUTIES, "containers/duties"), (CONTROLLER, "containers/controller")),
+    "server": (
+        (GATEWAY, "containers/gateway"),
+        (DUTIES, "containers/duties"),
+        (CONTROLLER, "containers/controller"),
+        (DASHBOARD, "containers/dashboard"),
+    ),
     "agent": ((AGENT, "containers/agent"), (AGENT, "initContainers/join")),
     "nats": ((BUS, "containers/nats"),),
 }
@@ -45,7 +50,7 @@ VALUES = (
     *(
         ChartValue(f"images.{name}", says, tuple(Place(*owner, f"{POD}/{path}/image") for owner, path in IMAGES[name]))
         for name, says in (
-            ("server", "gateways, duties and controllers"),
+            ("server", "gateways, duties, controllers and dashboards"),
             ("agent", "agents"),
             ("nats", "servers of the bus"),
         )
@@ -63,6 +68,9 @@ VALUES = (
         (*_at(SETTINGS, "data/blob-url"), Place("ConfigMap", "pilotlight-agent", "data/blob-url")),
     ),
     ChartValue("publicUrl", "where clients reach gateways", _at(SETTINGS, "data/public-url")),
+    ChartValue(
+        "dashboardUrl", "where browsers reach the dashboard, for links into it", _at(SETTINGS, "data/dashboard-url")
+    ),
     ChartValue(
         "secretsKey",
         "the key of tenants' secrets: a file of the secret pilotlight-secrets-key, or aws-kms://…",
@@ -121,6 +129,19 @@ VALUES = (
     ),
     ChartValue("controller.replicas", "how many controllers, of which one leads", _at(CONTROLLER, "spec/replicas")),
     ChartValue("controller.resources", "of each", _at(CONTROLLER, f"{POD}/containers/controller/resources")),
+    ChartValue("dashboard.replicas", "how many dashboards; 0: there is none", _at(DASHBOARD, "spec/replicas")),
+    ChartValue("dashboard.resources", "of each", _at(DASHBOARD, f"{POD}/containers/dashboard/resources")),
+    ChartValue(
+        "dashboard.serviceType",
+        "of the service that browsers come by",
+        (Place("Service", "pilotlight-dashboard", "spec/type"),),
+    ),
+    ChartValue(
+        "dashboard.serviceAnnotations",
+        "its annotations, as a load balancer wants them",
+        (Place("Service", "pilotlight-dashboard", "metadata/annotations"),),
+        dict,
+    ),
     ChartValue("bus.resources", "of each of the three servers", _at(BUS, f"{POD}/containers/nats/resources")),
     ChartValue(
         "bus.storage",

@@ -49,7 +49,9 @@ class DashboardCounts:
         yield requests
         text = "What gateways were asked, by what came of it."
         yield counter_by("pilotlight_dashboard_asked", text, "outcome", self.asked)
-        yield histogram("pilotlight_dashboard_page_seconds", "From the request of a page to the whole of it.", self.pages)
+        yield histogram(
+            "pilotlight_dashboard_page_seconds", "From the request of a page to the whole of it.", self.pages
+        )
 
 
 class CountedApi:

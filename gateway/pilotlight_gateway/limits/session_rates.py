@@ -33,9 +33,7 @@ class SessionRates:
         at = instant(self._clock())
         mine, shared = self._bucket("key", key, at), self._bucket("source", source, at)
         if wait := mine.wait(OF_KEY.interval, at):
-            raise TooMuch(
-                "This API key opens sessions too often: go on with one that is open.", retry_after=wait / PS
-            )
+            raise TooMuch("This API key opens sessions too often: go on with one that is open.", retry_after=wait / PS)
         _check_source(shared, at)
         mine.take(OF_KEY.interval, at)
         shared.take(OF_SOURCE.interval, at)

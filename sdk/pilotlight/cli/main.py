@@ -19,8 +19,8 @@ from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
     "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "alias", "scale", "container", "batch",
-    "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "fleet", "placement", "explain",
-    "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout", "whoami",
+    "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "dashboard", "fleet", "placement",
+    "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout", "whoami",
     "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan", "record",
     "simulate", "version",
 )  # fmt: skip
@@ -28,7 +28,8 @@ COMMANDS = (
 PLACES = {
     "alias": "rollouts.alias",
     "audit": "operator.audit", "backup": "operator.backup", "billing": "billing.billing", "ca": "operator.ca",
-    "calls": "seeing.calls", "events": "seeing.events", "diagnose": "scaling.diagnose",
+    "calls": "seeing.calls", "dashboard": "seeing.dashboard", "events": "seeing.events",
+    "diagnose": "scaling.diagnose",
     "doctor": "operator.doctor", "explain": "scaling.explain", "issuer": "operator.issuer",
     "ledger": "operator.ledger", "model": "models.model",
     "login": "identity.login", "logout": "identity.logout", "pool": "operator.pool",

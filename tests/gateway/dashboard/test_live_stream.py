@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
+from pilotlight_gateway.dashboard import live_stream
 from pilotlight_gateway.dashboard.live_stream import (
     STREAMS_PER_SESSION,
     TOPICS_AT_MOST,
@@ -56,7 +58,7 @@ class Listener:
 async def session(world: World) -> Viewer:
     async with world.client(world.operator) as client:
         made = (await client.post("/v1/sessions")).json()
-    return viewer("admin", "operator", token=made["token"])
+    return replace(viewer(*made["scopes"], token=made["token"]), tenant=made["tenant"], key=made["key"])
 
 
 @asynccontextmanager
@@ -103,6 +105,19 @@ async def test_a_stream_ends_with_its_session(site: Site) -> None:
         await listener.event()
         site.world.registry.session_records.clear()
         site.world.services.authenticator._changed("session.x", None)  # type: ignore[attr-defined]
+        site.forget()
+        while (await listener.heard.get()).get("more_body") is not False:
+            pass
+
+
+async def test_a_stream_ends_when_its_viewer_may_less(site: Site) -> None:
+    """What it shows is drawn for all who may the same, of whom it is none any more."""
+    who = await session(site.world)
+    async with streaming(site, who, NODES) as listener:
+        await listener.event()
+        await site.world.registry.change_key(
+            who.key, lambda one: one and msgspec.structs.replace(one, scopes=("read",))
+        )
         site.forget()
         while (await listener.heard.get()).get("more_body") is not False:
             pass
@@ -158,3 +173,15 @@ def test_a_browser_has_few_streams() -> None:
     held[0].__exit__(None, None, None)
     with slots.holding(mine) as has_room:
         assert has_room
+
+
+def test_a_tenant_leaves_streams_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many keys and sessions it makes."""
+    monkeypatch.setattr(live_stream, "STREAMS_PER_TENANT", 3)
+    slots = StreamSlots()
+    mine = [replace(viewer("read"), key=f"k{number}", token=f"t{number}") for number in range(4)]
+    with ExitStack() as held:
+        assert [held.enter_context(slots.holding(each)) for each in mine] == [True, True, True, False]
+        assert held.enter_context(slots.holding(replace(viewer("read"), tenant="other", key="o", token="o")))
+        assert slots.held == 4
+    assert slots.held == 0

@@ -8,6 +8,8 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
+from pilotlight_core.model.records.sessions import SessionRecord
+from pilotlight_gateway.tenancy import login_sessions
 from pilotlight_gateway.tenancy.api_keys import revoke_key
 from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, KeyAuthenticator, Principal
 from pilotlight_gateway.tenancy.login_sessions import (
@@ -201,3 +203,25 @@ async def test_sessions_that_come_and_go_take_no_other_trust_away(world: World) 
     await end_session(world.registry, who)
     assert authenticator.known(key) is not None
     assert authenticator.known(f"Bearer {token}".encode()) is None
+
+
+async def test_a_tenant_has_so_many_sessions_whatever_keys_it_makes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is of a revoked key goes with the next opening, and of the others the one that was used least lately."""
+    monkeypatch.setattr(login_sessions, "SESSIONS_PER_TENANT", 3)
+    who = await principal(world, world.key)
+    first = await opened(world)
+    gone = msgspec.structs.replace(world.registry.key_records[world.key.id], id="gone", revoked=True)
+    world.registry.key_records["gone"] = gone
+    for name, key in (("a", "gone"), ("b", "new"), ("c", "newer")):
+        record = SessionRecord(
+            id=name, tenant="acme", key=key, created_at=WALL, seen_at=WALL + 1, expires_at=WALL + SESSION_S
+        )
+        await world.registry.change_session(name, lambda _, record=record: record)
+    await open_session(world.registry, who, world.wall())
+    left = set(world.registry.session_records)
+    assert "a" not in left
+    assert id_of_token(first) not in left
+    assert {"b", "c"} <= left
+    assert len(left) == 3

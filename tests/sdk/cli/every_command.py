@@ -256,6 +256,14 @@ POOL: dict[str, Any] = {
     ],
 }  # fmt: skip
 ROUTES: dict[tuple[str, str], Any] = {
+    ("POST", "/v1/sessions"): {
+        "tenant": "acme",
+        "key": "k",
+        "scopes": ["read"],
+        "expires_at": NOW + 900,
+        "code": f"pl_login_{43 * 'x'}",
+        "url": f"https://dashboard.example.com/ui/login?code=pl_login_{43 * 'x'}",
+    },
     ("GET", "/v1/apps"): {"apps": [APP]},
     ("GET", "/v1/apps/hello/history"): {"app": "hello", "history": [DEPLOY]},
     ("POST", "/v1/apps/hello/stop"): {"app": "hello", "revision": 2, "stopped": True},
@@ -502,6 +510,7 @@ WORDS = {
     "quota drop-tier": "quota drop-tier trial",
     "audit": "audit",
     "events": "events",
+    "dashboard": "dashboard",
     "doctor": "doctor --base nonsense",
     "node check": "node check --sandbox nonsense",
     "node token": "node token",

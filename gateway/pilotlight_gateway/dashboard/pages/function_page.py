@@ -75,7 +75,8 @@ def function_blocks(
     silent = stats["silent"]
     return [
         Sentence(id="answer", text=text, tone="bad" if failed * 20 > calls else ""),
-        *([Sentence(id="silent", text=f"Without what {plural(len(silent), 'gateway')} counted, of which there was no answer.", tone="warn")]
+        *([Sentence(id="silent", tone="warn", text=f"Without what {plural(len(silent), 'gateway')} "
+                    "counted, of which there was no answer.")]
           if silent else []),
         _windows(name, window),
         FigureList(id="now", figures=figures),

@@ -12,6 +12,7 @@ from pilotlight_core.model.api.budget_api import BudgetInfo, BudgetList, BudgetR
 from pilotlight_core.model.api.call_api import KeyRequest
 from pilotlight_core.model.api.credit_api import CreditList, CreditRequest
 from pilotlight_core.model.api.erasure_api import ErasureInfo, ErasureRequest
+from pilotlight_core.model.api.seeing.session_api import NewSession, SessionRequest
 from pilotlight_core.model.api.tenancy_api import FunctionShareRequest, RotateRequest, TenantChange, TenantRequest
 
 PAGE = 100
@@ -56,6 +57,11 @@ class TenancyClient:
     async def rotate_key(self, key: str, request: RotateRequest, tenant: str | None) -> Json:
         """Make a successor of a key."""
         return await self._send("POST", f"{_keys(tenant, key)}/rotate", request)
+
+    async def make_link(self) -> NewSession:
+        """Make the code of a link that opens the dashboard once, within a quarter of an hour."""
+        body = SessionRequest(link=True)
+        return await self._platform.request("POST", "/v1/sessions", body=body, answer_type=NewSession)
 
     async def revoke_key(self, key: str, tenant: str | None, *, force: bool = False) -> Json:
         """End a key; with `force` also the last that manages keys."""

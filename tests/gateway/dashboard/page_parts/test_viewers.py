@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from pilotlight_gateway.dashboard.page_parts import viewers as viewers_module
 from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer, ApiProblem
 from pilotlight_gateway.dashboard.page_parts.viewers import BELIEVED_S, Viewer, Viewers
 from tests.gateway.dashboard.site import Site
@@ -32,6 +35,33 @@ async def test_a_session_is_believed_for_two_seconds(site: Site) -> None:
     site.api.answers["/v1/sessions/current"] = ApiAnswer(status=401, body=b"{}")
     site.world.clock.at += BELIEVED_S
     assert await found.find(TOKEN) is None
+
+
+async def test_guesses_wait_and_viewers_do_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that nobody has shown before are asked for a few at a time, and more than may wait are refused."""
+    monkeypatch.setattr(viewers_module, "STRANGERS_WAIT", 10)
+    found = Viewers(site.api, site.world.clock)
+    site.api.answers["/v1/sessions/current"] = ApiAnswer(
+        status=200, body=b'{"tenant": "acme", "key": "k", "scopes": ["read"], "expires_at": 5.0}'
+    )
+    assert await found.find(TOKEN) is not None
+    site.world.clock.at += BELIEVED_S
+    gate, ask = asyncio.Event(), site.api.ask
+
+    async def slow(method: str, path: str, token: str = "", body: object = None) -> ApiAnswer:
+        if token != TOKEN:
+            await gate.wait()
+        return await ask(method, path, token, body)
+
+    monkeypatch.setattr(site.api, "ask", slow)
+    guesses = [asyncio.ensure_future(found.find(f"pl_session_{number:043d}")) for number in range(11)]
+    done, _ = await asyncio.wait(guesses, return_when=asyncio.FIRST_COMPLETED)
+    (refused,) = done
+    assert isinstance(refused.exception(), ApiProblem)
+    assert await found.find(TOKEN) is not None, "whoever looks already is let through"
+    gate.set()
+    await asyncio.wait(guesses)
+    assert len(found) == 11
 
 
 @pytest.mark.parametrize("answer", [ApiAnswer(status=503, body=b"{}"), ApiAnswer(status=200, body=b"{}")])

@@ -46,3 +46,5 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
     token: str = ""
     code: str = ""
+    url: str = ""
+    """Of a code, the link that opens the dashboard; "": the platform does not say where its dashboard is."""

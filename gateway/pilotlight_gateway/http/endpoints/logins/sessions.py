@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -42,6 +43,8 @@ class SessionServices:
 
     registry: RegistryPort
     budget: ByteBudget
+    dashboard_url: str = ""
+    """Where browsers reach the dashboard; "": nobody has said."""
     wall: Callable[[], float] = time.time
     guesses: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(LOOKUPS_AT_A_TIME))
     """Codes that are looked up at a time: nobody has shown who they are."""
@@ -53,6 +56,9 @@ async def create(request: Request, services: SessionServices) -> Response:
     asked = await read_struct(request, services.budget, SessionRequest, default=SessionRequest())
     services.rates.take_opening(principal_of(request).key_id, _source(request))
     made = await open_session(services.registry, principal_of(request), services.wall(), link=asked.link)
+    if made.code and services.dashboard_url:
+        link = f"{services.dashboard_url.rstrip('/')}/ui/login?code={made.code}"
+        made = msgspec.structs.replace(made, url=link)
     return json_answer(made, status=201)
 
 
