@@ -28,6 +28,7 @@ ELSEWHERE: dict[str, str] = {
     "gateway/pilotlight_gateway/batches/batch_port.py": "test_bus_batches.py: one contract for the store and its fake",
     "gateway/pilotlight_gateway/http/endpoints/documents.py": "protocol/test_openapi.py, test_function_openapi.py",
     "gateway/pilotlight_gateway/gateway_objects.py": "tests/gateway/test_serving.py: what a gateway is made of",
+    "gateway/pilotlight_gateway/supply/gateway_supply.py": "tests/gateway/test_serving.py: what a gateway is made of",
     "gateway/pilotlight_gateway/http_wiring.py": "tests/gateway/http: `World` wires every application with it",
     "gateway/pilotlight_gateway/idempotency/memory_key_records.py": "test_keyed_calls.py: every test runs on it",
     "gateway/pilotlight_gateway/storage_quota/memory_quota.py": "test_bus_quota.py: one contract for both",

@@ -15,6 +15,11 @@ WITHIN = ("body", "handlers", "orelse", "finalbody", "cases")
 @cache
 def parsed(path: Path) -> ast.Module:
     """The tree of a file, read once."""
+    return read_tree(path)
+
+
+def read_tree(path: Path) -> ast.Module:
+    """The tree of a file, which is read anew each time and not kept."""
     return parse(path.read_text())
 
 

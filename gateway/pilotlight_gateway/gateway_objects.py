@@ -98,6 +98,7 @@ def metric_sources(
     budget: ByteBudget,
     connections: ConnectionBook,
     fallbacks: Fallbacks,
+    rollouts: MetricSource,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
     return (
@@ -114,6 +115,7 @@ def metric_sources(
         lambda: node_fault_counts(calls.drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
         lambda: connection_counts(connections.statistics()),
+        rollouts,
     )
 
 

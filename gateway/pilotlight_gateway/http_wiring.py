@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -83,6 +84,7 @@ from pilotlight_gateway.http.endpoints.placement import PLACEMENT, PlacementServ
 from pilotlight_gateway.http.endpoints.prices import PRICES, PriceServices
 from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES, AliasServices
 from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS, RollbackServices
+from pilotlight_gateway.http.endpoints.rollouts.rollouts import ROLLOUTS, RolloutServices
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS, SecretServices
 from pilotlight_gateway.http.endpoints.supply.policies import POLICIES, PolicyServices
 from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS, SupplyKeyServices
@@ -113,13 +115,16 @@ from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.api_rates import ApiRates
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter
-from pilotlight_gateway.limits.tenant_slots import TenantSlots
+from pilotlight_gateway.limits.tenant_slots import TenantSlots, deploy_slots, file_slots, lock_slots
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.nested.nested_book import NestedBook
 from pilotlight_gateway.nested.nested_calls import NestedCalls
 from pilotlight_gateway.nodes.node_identities import JoiningTerms
 from pilotlight_gateway.oidc.issuers import Issuers
+from pilotlight_gateway.rollouts.call_rates import CallRates
+from pilotlight_gateway.rollouts.rollout_desk import RolloutDesk
+from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.splits.split_calls import SplitCalls
@@ -136,31 +141,6 @@ from pilotlight_gateway.webhooks.webhook_port import WebhookStore
 
 BODY_BYTES_HELD = 160 * 10**6
 """Of all requests and answers at a time."""
-
-
-def upload_slots() -> TenantSlots:
-    """Uploads of blobs at a time; a deploy makes four."""
-    return TenantSlots(32, "uploads are under way", of_tenant=8, retry_after=1.0)
-
-
-def deploy_slots() -> TenantSlots:
-    """Deploys at a time."""
-    return TenantSlots(3, "deploys are under way", of_tenant=1, retry_after=1.0)
-
-
-def file_slots() -> TenantSlots:
-    """Uploads of files at a time."""
-    return TenantSlots(8, "files are being uploaded", of_tenant=2, retry_after=2.0)
-
-
-def lock_slots() -> TenantSlots:
-    """Locks of requirements at a time."""
-    return TenantSlots(16, "deploys with requirements are under way", of_tenant=1, retry_after=2.0)
-
-
-def follower_slots() -> TenantSlots:
-    """Readers of logs at a time."""
-    return TenantSlots(256, "log readers are connected", of_tenant=64, retry_after=5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,12 +189,14 @@ class HttpParts:
     dashboard_url: str = ""
     """Where browsers reach the dashboard; "": nobody has said."""
     counts: InferenceCounts = field(default_factory=InferenceCounts)
+    split_counts: Counter[str] = field(default_factory=Counter)
     tracing: TracedCalls = field(default_factory=lone_traces)
     events: PlatformEventSource = field(default_factory=MemoryEvents)
+    rollouts: RolloutParts
 
     @cached_property
     def splits(self) -> Splits:
-        return Splits(self.registry)
+        return Splits(self.registry, self.split_counts)
 
     @cached_property
     def split_calls(self) -> SplitCalls:
@@ -227,6 +209,15 @@ class HttpParts:
         return ApiRates(lambda tenant: self.registry.limits(tenant, "").tenant, self.readiness.clock)
 
 
+def make_deployer(parts: HttpParts, usage: BlobUsage | None = None) -> Deployer:
+    """What makes versions. `usage`: of blobs, if others count it too."""
+    counted = BlobUsage(parts.blobs, parts.readiness.clock) if usage is None else usage
+    return Deployer(
+        registry=parts.registry, blobs=parts.blobs, usage=counted, secrets=parts.vault.store, locker=parts.locker,
+        placements=parts.placements, supply=parts.supply.desk,
+    )  # fmt: skip
+
+
 class _Shared:
     """What several groups of endpoints have in common."""
 
@@ -235,10 +226,7 @@ class _Shared:
         self.clock, self.gate, self.book = parts.readiness.clock, parts.readiness.gate, parts.ledger.book
         self.resolver, self.curves = Resolver(registry), CurveService(registry)
         self.usage = BlobUsage(parts.blobs, self.clock)
-        self.deployer = Deployer(
-            registry=registry, blobs=parts.blobs, usage=self.usage, secrets=parts.vault.store, locker=parts.locker,
-            placements=parts.placements, supply=parts.supply.desk,
-        )  # fmt: skip
+        self.deployer = make_deployer(parts, self.usage)
         self.limits = CallLimits(parts.limiter, parts.costs, parts.recorder, parts.prices)
         self.rates = parts.rates
         self.documents = DocumentServices(
@@ -365,10 +353,21 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
         *bound(routes.JOBS, shared.jobs),
         *bound(routes.APPS, apps),
         *bound(ALIASES, AliasServices(aliases=AppAliases(registry=registry), budget=parts.budget)),
+        *bound(ROLLOUTS, RolloutServices(desk=_rollout_desk(parts, shared), budget=parts.budget)),
         *bound(ROLLBACKS, RollbackServices(moves=AppMoves(registry=registry), jobs=parts.jobs, budget=parts.budget)),
         *bound(WEIGHTS, weights),
         *bound(routes.LOGS, LogServices(registry=registry, logs=parts.logs, followers=parts.followers)),
     )
+
+
+def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
+    """What people ask of rollouts."""
+    view, clock = parts.placements.view, shared.clock
+    return RolloutDesk(
+        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry),
+        store=parts.rollouts.store, teller=parts.rollouts.teller, reports=lambda: view.reports(clock()),
+        rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
+    )  # fmt: skip
 
 
 def _models(parts: HttpParts, shared: _Shared, entry: CallEntry) -> tuple[BoundOperation[Any], ...]:

@@ -69,21 +69,15 @@ from pilotlight_gateway.gateway_objects import (
     make_shards,
     metric_sources,
 )
+from pilotlight_gateway.gateway_rollouts import GatewayRollouts
 from pilotlight_gateway.gateway_secrets import GatewaySecrets
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
-from pilotlight_gateway.http_wiring import (
-    BODY_BYTES_HELD,
-    HttpParts,
-    follower_slots,
-    upload_slots,
-    wire_http,
-    wire_models,
-    wire_nested,
-)
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, wire_http, wire_models, wire_nested
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.jobs.job_permit import JobPermits
 from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.limits.cost_estimates import Estimates
+from pilotlight_gateway.limits.tenant_slots import follower_slots, upload_slots
 from pilotlight_gateway.listeners import (
     Listener,
     body_server,
@@ -290,34 +284,31 @@ async def _gateway(
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
     event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
-    sources = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks)
+    rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
+    own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
     locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
     supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
-        batches=make_batches(settings, bus, jobs, blobs, schemas, validators),
+        batches=make_batches(settings, bus, jobs, blobs, schemas, validators), webhooks=BusWebhooks(bus),
         blobs=blobs, budget=budget, calls=FallbackCalls(calls.service, fallbacks.instead_of, time.monotonic),
         codec=codec, costs=costs, eraser=erasure.eraser, events=BusEvents(bus, settings.region),
-        explainer=BusExplainer(bus, region=settings.region),
-        stopper=secrets.stopper, streams=calls.streams,
+        explainer=BusExplainer(bus, region=settings.region), stopper=secrets.stopper, streams=calls.streams,
         terms=joining_terms(settings, settings.node_bus_url, takes_nodes=settings.issuer is not None),
-        followers=follower_slots(),
-        idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger, limiter=limiter, loads=loads,
-        locker=locker, recorder=counting.recorder, tallies=counting.desk,
+        followers=follower_slots(), idempotency=idempotency, issuers=issuers, jobs=jobs.service, ledger=ledger,
+        limiter=limiter, loads=loads, locker=locker, recorder=counting.recorder, tallies=counting.desk,
         logs=BusLogs(bus=bus, region=settings.region, owners=BoundLineOwners(calls.bindings, ledger), faults=faults),
-        dashboard_url=settings.dashboard_url,
-        networks=settings.webhook_networks, prices=prices, tracing=tracing, uploads=upload_slots(), vault=secrets.vault,
-        tranches=keeper.read, all_tranches=keeper.read_all,
-        placements=make_placements(calls, book, registry, settings),
-        proxies=settings.connection_bounds.exempt,
-        readiness=readiness, registry=registry, requests=requests, schemas=schemas, supply=supply.parts,
-        webhooks=BusWebhooks(bus),
+        dashboard_url=settings.dashboard_url, networks=settings.webhook_networks, prices=prices, tracing=tracing,
+        uploads=upload_slots(), vault=secrets.vault, tranches=keeper.read, all_tranches=keeper.read_all,
+        proxies=settings.connection_bounds.exempt, readiness=readiness, registry=registry, requests=requests,
+        placements=make_placements(calls, book, registry, settings), rollouts=rollouts.parts, schemas=schemas,
+        split_counts=rollouts.split_counts, supply=supply.parts,
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
         async with (
-            measured_process(settings, bus, counting.collect, shown, event_log.collect, *sources) as watch,
+            measured_process(settings, bus, counting.collect, shown, event_log.collect, *own) as watch,
             exchange.running(watch, metrics.request_count),
             workers.running(),
             keeper.running(),
@@ -332,6 +323,7 @@ async def _gateway(
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
             HomeEvents(calls.drivers.homes, event_log).running(),
+            rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),
         ):

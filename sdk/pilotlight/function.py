@@ -94,6 +94,7 @@ class Function(Decorated, Generic[P, R]):
         client: Client | None = None,
         idempotency_key: str | None = None,
         run_at: float | None = None,
+        sticky: str | None = None,
     ) -> Function[P, R]:
         """Return the same function with other settings for its calls; those that are not given stay.
 
@@ -106,16 +107,21 @@ class Function(Decorated, Generic[P, R]):
             idempotency_key: calls with one key run once and have one answer; "auto": a fresh key for each call. Such a
                 call is sent again if its connection breaks, goes on when its caller leaves, and reports no stages.
             run_at: of `.spawn()` and `.map()`: unix seconds before which it does not begin.
+            sticky: whom the call is for, such as a user's id: while a rollout goes by it (`--sticky header`), all of
+                that user's calls run the same version.
 
         Raises:
-            Misuse: if the id, the deadline or the key is malformed.
+            Misuse: if the id, the deadline, the key or `sticky` is malformed.
         """
         if id is not None and not CLIENT_CALL_ID.fullmatch(id):
             raise Misuse(f"id={id!r}: expected cid_ and 8 to 60 letters, digits, '_' or '-'.", field="id")
         if deadline is not None and not deadline > 0:
             raise Misuse(f"deadline={deadline!r}: expected seconds, more than 0.", field="deadline")
+        if sticky is not None and not (0 < len(sticky) <= 256 and sticky.isascii() and sticky.isprintable()):
+            raise Misuse(f"sticky={sticky[:60]!r}: expected 1 to 256 printable ASCII characters.", field="sticky")
         given = {
             "id": id, "deadline": deadline, "on_stage": on_stage, "idempotency_key": idempotency_key, "run_at": run_at,
+            "sticky": sticky,
         }  # fmt: skip
         settings = msgspec.structs.replace(
             self.target.settings, **{key: value for key, value in given.items() if value is not None}

@@ -19,6 +19,7 @@ from starlette import routing
 from starlette.types import ASGIApp
 
 from pilotlight_core.host.blobs import BlobBackend, MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.host.registry import KeyRecord, TenantRecord
@@ -51,7 +52,7 @@ from pilotlight_gateway.fleet.placement_explainer import Explainer, MemoryExplai
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.http_exchange import OpenRequests
 from pilotlight_gateway.http.protocol.readiness import Readiness
-from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, follower_slots, upload_slots, wire_http
+from pilotlight_gateway.http_wiring import BODY_BYTES_HELD, HttpParts, wire_http
 from pilotlight_gateway.idempotency.keyed_calls import Idempotency
 from pilotlight_gateway.jobs.job_service import JobService
 from pilotlight_gateway.jobs.memory_jobs import MemoryJobQueue, MemoryJobs
@@ -59,7 +60,7 @@ from pilotlight_gateway.ledger.ledger_reader import LedgerReader
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.limits.cost_estimates import Estimates
 from pilotlight_gateway.limits.limits_port import Limiter, MemoryLimiter
-from pilotlight_gateway.limits.tenant_slots import TenantSlots
+from pilotlight_gateway.limits.tenant_slots import TenantSlots, follower_slots, upload_slots
 from pilotlight_gateway.metrics.call_metrics import call_gauges
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
@@ -69,6 +70,9 @@ from pilotlight_gateway.oidc.issuer_keys import IssuerKeys
 from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
 from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
+from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
+from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.platform_keys import MemoryPlatformKey
@@ -170,6 +174,8 @@ class Parts:
     costs: Estimates = field(default_factory=Estimates)
     audit: AuditLog = field(default_factory=MemoryAuditLog)
     events: MemoryEvents = field(default_factory=MemoryEvents)
+    evidence: MemoryEvidence = field(default_factory=MemoryEvidence)
+    event_log: MemoryEventLog = field(default_factory=MemoryEventLog)
     traces: MemoryTraces = field(default_factory=MemoryTraces)
     tracing: TracedCalls = field(default_factory=lone_traces)
     bound: list[Binding] = field(default_factory=list)
@@ -300,6 +306,9 @@ class Parts:
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
+            rollouts=RolloutParts(
+                store=self.evidence, teller=RolloutTeller(events=self.event_log, hooks=self.webhooks)
+            ),
             schemas=VersionSchemas(self.blobs),
             supply=self.supply,
             stopper=self.stopper,

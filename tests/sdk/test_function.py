@@ -69,6 +69,8 @@ def test_a_function_by_name_refuses_a_part_that_is_no_name(names: dict[str, str]
         ({"idempotency_key": "two words"}, "idempotency_key", "expected 1 to 255 visible ASCII"),
         ({"idempotency_key": "x" * 256}, "idempotency_key", "expected 1 to 255 visible ASCII"),
         ({"idempotency_key": "auto", "on_stage": print}, "on_stage", "tells no stages"),
+        ({"sticky": ""}, "sticky", "expected 1 to 256 printable ASCII"),
+        ({"sticky": "x" * 257}, "sticky", "expected 1 to 256 printable ASCII"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], field: str, message: str) -> None:

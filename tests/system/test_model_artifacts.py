@@ -90,9 +90,9 @@ def test_what_is_there_is_neither_sent_nor_fetched_again(platform: Platform, tmp
         before[digest].unlink()
     second = platform.output("kept.told")
 
-    # The code, and the manifests of two functions.
+    # The code, and of two functions the manifest, the bill of materials and the provenance, and one verdict.
     assert hashlib.sha256(path.read_bytes()).hexdigest() in new
-    assert len(new) == 3
+    assert len(new) == 8
     assert weights <= before.keys()
     assert {**first, "say": "two", "folder": ""} == {**second, "folder": ""}
     platform.http.delete("/v1/apps/kept")

@@ -30,8 +30,10 @@ from pilotlight import App
 app = App("split")
 
 
-@app.gpu_function(scaledown_window=30.0, forecast=False)
-def which() -> int:
+@app.gpu_function(scaledown_window=30.0, retries=1, forecast=False)
+def which(failing: int = 0) -> int:
+    if failing == {answer}:
+        raise RuntimeError("no")
     return {answer}
 """
 USERS = tuple(f"user-{number}" for number in range(10))
@@ -99,6 +101,12 @@ def test_users_stay_on_their_side_at_every_gateway_until_all_go_back(
     expected = sides(rollout, writer.tenant)
     assert set(expected.values()) == {1, 2}
     wait_until(lambda: answers(gateways) == [expected] * 2, "both gateways know the split", 10.0)
+
+    new = next(user for user, version in expected.items() if version == 2)
+    failing = gateways[1].post(
+        "/v1/functions/split.which/calls", json={"input": {"failing": 2}}, headers={"Pilotlight-Sticky": new}
+    )
+    assert (failing.status_code, failing.json()["output"]) == (200, 1), "the old version runs what the new one fails"
 
     said = pair.cli("app", "rollback", "split", "--reason", "slower").stdout
     assert "is aborted" in said

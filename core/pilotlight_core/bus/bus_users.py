@@ -84,6 +84,7 @@ def gateway() -> BusUser:
             _keys(subjects.TENANCY_BUCKET),
             _keys(subjects.REGISTRY_BUCKET),
             key_subject(subjects.LEASE_BUCKET, "gateway.*"),
+            key_subject(subjects.LEASE_BUCKET, "duty.rollouts"),
             _keys(subjects.SHARD_BUCKET),
             _keys(subjects.IDEMPOTENCY_BUCKET),
             _keys(subjects.JOB_BUCKET),

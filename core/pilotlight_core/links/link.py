@@ -5,8 +5,7 @@ the messages that were sent together, in order. `heard` counts the groups that t
 the other end, so each end knows what may be lost when the link breaks: `unheard`.
 
 A group leaves as soon as it has `GROUP` messages, or at the end of the turn of the loop. Whole turns in one group would
-put all callers in step: gateway, agent and guest would wait for each other while cores are idle. Nobody waits for a
-`Window`: those of all streams go together, up to `MOST`.
+put all callers in step: gateway, agent and guest would wait for each other while cores are idle.
 
 An end may `hold` the link: it reads nothing until it is released, and the kernel's buffers push back on the other end.
 Whatever is wrong with a link (a bad frame, too many unsent bytes, silence) ends it: it is closed, and its owner goes on
@@ -44,8 +43,6 @@ from pilotlight_core.model.messages.scheduling import ToHome, ToOrigin
 GROUP = 8
 """Messages that leave together at most. Smaller groups cost writes and wake-ups, larger ones idle cores: with 64
 callers whole turns brought a fifth fewer calls than eight at equal CPU."""
-MOST = 64
-"""Messages that leave together, where most say that a stream may go on: it does so well before."""
 FRAME_BYTES = 16 * 2**20
 """Of one frame: eight of the largest messages that the bus takes fit twice."""
 UNSENT_BYTES = 64 * 2**20
@@ -139,8 +136,6 @@ class Link:
         self._admits = admits
         self._transport: asyncio.Transport | None = None
         self._due: list[Message] = []
-        self._hurried = 0
-        """Of those, how many fill a group."""
         self._flush_due = False
         self._sent = 0
         """Groups."""
@@ -168,9 +163,7 @@ class Link:
         """See `LinkPort`."""
         due = self._due
         due.append(message)
-        if type(message) is not Window:
-            self._hurried += 1
-        if self._hurried >= GROUP or len(due) >= MOST:
+        if len(due) >= GROUP:
             self.flush()
         elif not self._flush_due:
             self._flush_due = True
@@ -179,7 +172,7 @@ class Link:
     def flush(self) -> None:
         """Send what is due now."""
         if self._due:
-            due, self._due, self._hurried = self._due, [], 0
+            due, self._due = self._due, []
             self._write(due)
 
     def unheard(self) -> list[Message]:

@@ -6,10 +6,10 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.generation_requests import missing, read_model, read_value
-from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields, user_of
 from pilotlight_gateway.bodies.request_fields import read_fields
 
-KNOWN = frozenset({"model", "input", "encoding_format", "dimensions"})
+KNOWN = frozenset({"model", "input", "encoding_format", "dimensions", "user"})
 FORMATS = ("float", "base64")
 MOST_INPUTS = 2_048
 INPUT = "input"
@@ -31,7 +31,9 @@ def read_embedding(body: bytes) -> ModelRequest:
         )
     texts, count = _texts(known)
     fields = {INPUT: texts} | {name: known[name] for name in ("dimensions",) if name in known}
-    return ModelRequest(model=model, count=count, as_base64=form == "base64", fields=fields, ignored=unknown)
+    return ModelRequest(
+        model=model, count=count, as_base64=form == "base64", fields=fields, ignored=unknown, user=user_of(known)
+    )
 
 
 def _texts(known: RawFields) -> tuple[msgspec.Raw, int]:

@@ -13,7 +13,7 @@ import msgspec
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import wrong_shape
-from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields, user_of
 from pilotlight_gateway.bodies.request_fields import read_fields
 
 MOST_STOPS = 16
@@ -34,7 +34,7 @@ LONGEST_NEUTRAL = 64
 """Bytes of such a value."""
 LONGEST_READ = 64 * 1024
 """Bytes of a field that is read here."""
-READ = ("model", "stream", "stream_options", "stop", "max_completion_tokens", "logprobs", "top_logprobs")
+READ = ("model", "stream", "stream_options", "stop", "max_completion_tokens", "logprobs", "top_logprobs", "user")
 KNOWN = frozenset((*PASSED, *NEUTRAL, *READ))
 
 
@@ -75,7 +75,7 @@ def read_completion(body: bytes) -> ModelRequest:
     fields[name] = prompt
     return ModelRequest(
         model=request.model, stream=request.stream, include_usage=request.include_usage,
-        usage_so_far=request.usage_so_far, fields=fields, ignored=request.ignored,
+        usage_so_far=request.usage_so_far, fields=fields, ignored=request.ignored, user=request.user,
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _request(
     return ModelRequest(
         model=model, stream=stream, include_usage=stream and options is not None and options.include_usage,
         usage_so_far=stream and options is not None and options.continuous_usage_stats,
-        fields=fields, ignored=(*unknown, *(name for name in leave_out if name in known)),
+        fields=fields, ignored=(*unknown, *(name for name in leave_out if name in known)), user=user_of(known),
     )  # fmt: skip
 
 

@@ -10,6 +10,10 @@ RawFields = Mapping[str, msgspec.Raw]
 """Field -> its JSON."""
 
 
+USER_BYTES = 1_024
+"""Of a user's name in JSON."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a request asks for."""
 
@@ -27,6 +31,19 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     count: int = 0
     """Texts, of embeddings."""
     as_base64: bool = False
+    user: str = ""
+    """The end user whom it names; "": none, or by a name that is too long."""
+
+
+def user_of(known: RawFields) -> str:
+    """The end user whom the fields of a request name, as rollouts go by it."""
+    named = known.get("user")
+    if named is None or memoryview(named).nbytes > USER_BYTES:
+        return ""
+    try:
+        return msgspec.json.decode(named, type=str)
+    except msgspec.DecodeError:
+        return ""  # nothing else goes by it, so a request is not refused for it
 
 
 class ModelRequestHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +59,7 @@ class ModelRequestHead(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[tuple[str, int], ...]
     count: int
     as_base64: bool
+    user: str = ""
 
 
 def sent(request: ModelRequest) -> tuple[ModelRequestHead, bytes]:
@@ -51,7 +69,7 @@ def sent(request: ModelRequest) -> tuple[ModelRequestHead, bytes]:
         model=request.model, stream=request.stream, include_usage=request.include_usage,
         usage_so_far=request.usage_so_far, fields=_sizes(request.fields),
         ignored=request.ignored, kept=_sizes(request.kept), count=request.count,
-        as_base64=request.as_base64,
+        as_base64=request.as_base64, user=request.user,
     ), b"".join(bytes(memoryview(value)) for value in values)  # fmt: skip
 
 
@@ -69,6 +87,7 @@ def received(request: ModelRequestHead, values: bytes) -> ModelRequest:
         model=request.model, stream=request.stream, include_usage=request.include_usage,
         usage_so_far=request.usage_so_far, fields=found[0],
         ignored=request.ignored, kept=found[1], count=request.count, as_base64=request.as_base64,
+        user=request.user,
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from pilotlight_gateway.bodies.generation_requests import (
     read_value,
     refuse_unsupported,
 )
-from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
+from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields, user_of
 from pilotlight_gateway.bodies.request_fields import read_fields
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -31,7 +31,7 @@ READ = (
     "model", "input", "instructions", "stream", "tools", "tool_choice", "text", "max_output_tokens", "temperature",
     "top_p", "top_logprobs", "include", "parallel_tool_calls", "metadata",
 )  # fmt: skip
-KNOWN = frozenset((*READ, *NEUTRAL))
+KNOWN = frozenset((*READ, *NEUTRAL, "user"))
 PASSED = {"temperature": "temperature", "top_p": "top_p", "max_output_tokens": "max_tokens"}
 LOGPROBS = "message.output_text.logprobs"
 """What `include` asks for of what is known here; what else it names, an answer has not."""
@@ -117,7 +117,7 @@ def read_response(body: bytes) -> ModelRequest:
     stream = bool(read_value(known, "stream", bool | None, default=None))
     short = [name for name in KEPT if name in known and memoryview(known[name]).nbytes <= LONGEST_KEPT]
     kept = {name: known[name].copy() for name in short}
-    return ModelRequest(model=model, stream=stream, fields=fields, ignored=unknown, kept=kept)
+    return ModelRequest(model=model, stream=stream, fields=fields, ignored=unknown, kept=kept, user=user_of(known))
 
 
 def _messages(known: RawFields) -> Iterator[dict[str, Any]]:

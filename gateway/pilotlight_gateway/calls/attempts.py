@@ -25,8 +25,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "queue", "spent",
-        "spent_before", "start", "starts", "tokens", "trail", "transport",
+        "_last", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "metered", "queue",
+        "spent", "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -38,6 +38,8 @@ class Attempts:
         self.tokens = 0
         self.spent: Spent | None = None
         """What the tenant pays of the last start, and of those before on slices of its kind."""
+        self.metered: Spent | None = None
+        """What the last start took, whoever pays."""
         self.spent_before: tuple[Spent, ...] = ()
         """Of starts on slices of other kinds."""
         self.cold_start: dict[str, float] | None = None
@@ -95,6 +97,7 @@ class Attempts:
         self.lost_starts += not ended.container or ended.spent is not told
         over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
+        self.metered = ended.spent
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
             self._spend(ended.spent)
         if ended.units:
@@ -153,6 +156,7 @@ class Attempts:
             output=ended.output,
             answer_size=ended.answer_size,
             spent=self.spent,
+            metered=self.metered,
             spent_before=self.spent_before,
             stages=self.stages(gateway_ms),
             cold_start=self.cold_start,

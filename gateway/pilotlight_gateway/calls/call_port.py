@@ -27,6 +27,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Not 0: the answer lies at the internal listener, and is not in `output` yet."""
     spent: Spent | None = None
     """What its tenant pays of its last start, and of those before on slices of the same kind."""
+    metered: Spent | None = None
+    """What the last start took, whoever pays: of a shadow the operator does."""
     spent_before: tuple[Spent, ...] = ()
     """Of starts on slices of other kinds."""
     stages: dict[str, float] = msgspec.field(default_factory=dict)
@@ -43,6 +45,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
     moved: str = ""
     """Why another version of its rollout ran it, by the code of what its own came to; "": that one did."""
+    moved_from: str = ""
+    """The container there; "": none, or it is not known."""
     grant: Grant | None = None
     """Of its last start."""
     trail: tuple[KeptAttempt, ...] = ()

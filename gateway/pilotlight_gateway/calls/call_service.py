@@ -64,7 +64,7 @@ class CallService:
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         assert call.hooks is None  # noqa: S101 - a class with hooks is awaited: its values are held meanwhile
         origins = self._origins
-        origin = Origin(call, self._shards.instance, origins.clock())
+        origin = Origin(call, self._shards.instance, origins.clock(), call.last_number)
         live = WaitedCall(call, subjects.shard_of(call.function), origin, origins, waiter)
         origins.begin(live)
         return live
@@ -125,7 +125,7 @@ class CallService:
     def _begin(self, call: PreparedCall) -> AwaitedCall:
         pipeline = pipeline_of_call(call)
         first = call if pipeline is None else pipeline.begin()
-        origin = Origin(first, self._shards.instance, self._origins.clock())
+        origin = Origin(first, self._shards.instance, self._origins.clock(), call.last_number)
         answer: asyncio.Future[CallResult] = self._bus.loop.create_future()
         live = AwaitedCall(call, subjects.shard_of(first.function), origin, answer, self._budget)
         live.pipeline = pipeline

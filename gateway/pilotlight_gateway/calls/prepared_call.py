@@ -43,8 +43,9 @@ class PreparedCall:
 
     __slots__ = (
         "arrived_at", "call_id", "client_id", "deadline_at", "function", "gateway_ms", "head", "hooks", "input",
-        "is_recorded", "key", "link", "lost_ms", "method", "pace", "parent", "principal", "priority", "scheduling",
-        "shadow", "side", "split", "start_hook", "stream", "tags", "tenant", "traceparent", "usage", "version",
+        "is_recorded", "key", "last_number", "link", "lost_ms", "method", "pace", "parent", "principal", "priority",
+        "scheduling", "shadow", "side", "split", "start_hook", "stream", "tags", "tenant", "traceparent", "usage",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -76,6 +77,7 @@ class PreparedCall:
         side: Side | None = None,
         split: int = -1,
         head: SaysWho | None = None,
+        last_number: int = 0,
     ) -> None:
         self.call_id = call_id
         self.client_id = client_id
@@ -125,6 +127,8 @@ class PreparedCall:
         """As `CallDescriptor.split`."""
         self.head = head
         """Of its request, should its side have to be chosen anew."""
+        self.last_number = last_number
+        """The highest grant number that it has used of another version."""
         self.pace: StreamPace | None = None
         """Of a stream whose first chunk has come."""
         self.is_recorded = False
@@ -138,10 +142,12 @@ class PreparedCall:
         hooks: Mapping[HookKind, VersionRecord] | None = None,
         side: Side | None = None,
         split: int = -1,
+        last_number: int = 0,
     ) -> PreparedCall:
         """This very call, to the method of another version, with the versions of that one's hooks.
 
-        `side` and `split`: of a rollout, where it is still a call of its function.
+        `side` and `split`: of a rollout, where it is still a call of its function. `last_number`: the highest grant
+        number that it has used so far: an agent that knows it takes higher ones only.
         """
         if self.usage is not None:
             self.usage.version = version.id
@@ -169,6 +175,7 @@ class PreparedCall:
             side=side,
             split=split,
             head=self.head,
+            last_number=last_number,
         )
 
     def descriptor(self, at: float, gateway: str, *, grant_number: int, admitted: bool) -> CallDescriptor:

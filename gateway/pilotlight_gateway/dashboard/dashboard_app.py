@@ -19,13 +19,21 @@ from pilotlight_core.model.api.seeing.session_api import CODE_PATTERN, NewSessio
 from pilotlight_gateway.dashboard.all_pages import ACTIONS
 from pilotlight_gateway.dashboard.asset_files import FOR_EVER, AssetFiles
 from pilotlight_gateway.dashboard.dashboard_counts import DashboardCounts, kind_of
+from pilotlight_gateway.dashboard.issuer_logins import (
+    BEGIN,
+    CALLBACK,
+    IssuerLogins,
+    RefusedLogin,
+    begun_cookie,
+    forget_begun,
+)
 from pilotlight_gateway.dashboard.live_stream import LaggingClient, LiveStream, StreamSlots, topics_of
-from pilotlight_gateway.dashboard.login_pages import login_body, message_body
+from pilotlight_gateway.dashboard.login_pages import entered_body, login_body, message_body
 from pilotlight_gateway.dashboard.login_rates import LoginRates, LoginRefused
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_frame import whole_page
 from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiProblem, GatewayApi
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer, ApiProblem, GatewayApi
 from pilotlight_gateway.dashboard.page_parts.page import PageAction, filled
 from pilotlight_gateway.dashboard.page_parts.viewers import Viewer, Viewers
 from pilotlight_gateway.dashboard.page_routes import find_page
@@ -101,7 +109,10 @@ class DashboardApp:
         logins: LoginRates | None = None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        issuers: IssuerLogins | None = None,
     ) -> None:
+        """`issuers`: where people log in too; None: by keys alone."""
+        self._issuers = issuers
         self.counts = counts or DashboardCounts()
         self._logins = logins or LoginRates(clock)
         self._clock = clock
@@ -167,6 +178,8 @@ class DashboardApp:
             return await self._post(visit)
         if visit.path == LOGIN:
             return await self._show_login(visit)
+        if visit.path.startswith((BEGIN, CALLBACK)) and self._issuers is not None:
+            return await self._log_in_at_issuer(visit, self._issuers)
         viewer = await self._viewers.find(session_token(visit.headers))
         if viewer is None:
             return _to(LOGIN)
@@ -253,7 +266,8 @@ class DashboardApp:
         known = code if _is_code(code) else ""
         if not known and await self._viewers.find(session_token(visit.headers)) is not None:
             return _to(HOME)
-        body = whole_page(title="Log in", body=login_body(known), assets=self._assets.base)
+        issuers = await self._issuers.names() if self._issuers is not None and not known else []
+        body = whole_page(title="Log in", body=login_body(known, issuers=issuers), assets=self._assets.base)
         return PageReply(status=200, body=body, headers=PAGE_HEADERS)
 
     async def _log_in(self, visit: Visit) -> PageReply:
@@ -271,12 +285,36 @@ class DashboardApp:
             return self._login_refused(str(refused), 429)
         if answer.status >= 400:
             return self._login_refused(answer.problem().detail)
+        return _to(HOME, self._session_of(answer))
+
+    async def _log_in_at_issuer(self, visit: Visit, logins: IssuerLogins) -> PageReply:
+        """Send the browser to an issuer, or take what that has sent it back with."""
+        host = header_of(visit.headers, b"host") or ""
+        try:
+            if visit.path != CALLBACK:
+                page, kept = await logins.begin(visit.path.removeprefix(BEGIN), host)
+                return _to(page, kept)
+            cookie = begun_cookie(header_of(visit.headers, b"cookie") or "")
+            async with self._logins.taking(visit.address):
+                token = await logins.finish(urlencode(visit.query), cookie, host)
+                answer = await self._client.ask("POST", "/v1/sessions", token, {})
+        except LoginRefused as refused:
+            return self._login_refused(str(refused), 429)
+        except RefusedLogin as refused:
+            return replace(self._login_refused(str(refused)), headers=(*PAGE_HEADERS, forget_begun()))
+        if answer.status >= 400:
+            return replace(self._login_refused(answer.problem().detail), headers=(*PAGE_HEADERS, forget_begun()))
+        # A redirect from here would still be the issuer's: browsers send no strict cookie along it.
+        body = whole_page(title="Logged in", body=entered_body(), assets=self._assets.base)
+        return PageReply(status=200, body=body, headers=(*PAGE_HEADERS, self._session_of(answer), forget_begun()))
+
+    def _session_of(self, answer: ApiAnswer) -> tuple[bytes, bytes]:
+        """The cookie of a session that a gateway has opened."""
         try:
             made = msgspec.json.decode(answer.body, type=NewSession)
         except msgspec.DecodeError:
             raise ApiProblem(0, "internal", "A gateway of another release answered: it opens no sessions.") from None
-        cookie = set_cookie(made.token, min(LONGEST_COOKIE_S, max(1, int(made.expires_at - self._wall()))))
-        return _to(HOME, cookie)
+        return set_cookie(made.token, min(LONGEST_COOKIE_S, max(1, int(made.expires_at - self._wall()))))
 
     def _login_refused(self, text: str, status: int = 401) -> PageReply:
         body = whole_page(title="Log in", body=login_body("", text), assets=self._assets.base)

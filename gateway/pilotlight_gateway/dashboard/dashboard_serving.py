@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvloop
 
+from pilotlight.client.login.issuer_client import IssuerClient
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.certificates.server_context import ServerContext, TlsFiles
 from pilotlight_core.host.config import load
@@ -28,6 +29,7 @@ from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
 from pilotlight_gateway.dashboard.dashboard_counts import CountedApi, DashboardCounts
 from pilotlight_gateway.dashboard.dashboard_settings import DashboardSettings
+from pilotlight_gateway.dashboard.issuer_logins import IssuerLogins
 from pilotlight_gateway.dashboard.login_rates import LoginRates
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_parts.followed_streams import FollowedStreams
@@ -63,9 +65,10 @@ async def serve(settings: DashboardSettings) -> None:
     followed = FollowedStreams(streams)
     counts, watch = DashboardCounts(), LoopWatch(time.monotonic())
     counted = CountedApi(client, counts)
+    issuers = IssuerLogins(counted, lambda: IssuerClient(settings.issuer_ca_file), settings.dashboard_url)
     app = DashboardApp(
         counted, PageDrawings(AnswerCache(counted, followed=followed)), AssetFiles(),
-        counts=counts, logins=LoginRates(exempt=exempt),
+        counts=counts, logins=LoginRates(exempt=exempt), issuers=issuers,
     )  # fmt: skip
     shown = ProcessMetrics(app.collect, watch.collect)
     try:

@@ -18,6 +18,10 @@ class DashboardSettings(msgspec.Struct, frozen=True, kw_only=True):
     gateways: Annotated[
         str, Meta(min_length=1, description="URLs of gateways, or of what is in front of them; commas between")
     ] = "http://127.0.0.1:8470"
+    dashboard_url: Annotated[
+        str, Meta(description="address at which browsers reach it, which issuers send them back to; empty: on loopback")
+    ] = ""
+    issuer_ca_file: Annotated[str, Meta(description="PEM: authorities that certificates of issuers may be of too")] = ""
     ca_file: Annotated[str, Meta(description="PEM: authorities that certificates of gateways may be of too")] = ""
     dashboard_tls_cert: Annotated[
         str, Meta(description="PEM: the certificate of the dashboard; empty: http, for this machine or behind a proxy")

@@ -50,7 +50,7 @@ class Topic:
 
 
 class StreamSlots:
-    """How many streams there may be: in all, of one tenant, of one API key, and of one session: one browser."""
+    """How many streams there may be: in all, of one tenant, of one API key, and of one session, that is one browser."""
 
     def __init__(self) -> None:
         self._held: Counter[str] = Counter()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pilotlight_gateway.dashboard.page_parts.markup import Markup, joined, tag, void
 
 
-def login_body(code: str = "", refusal: str = "") -> Markup:
-    """A field for an API key; with the code of a link, a button alone."""
+def login_body(code: str = "", refusal: str = "", issuers: Sequence[str] = ()) -> Markup:
+    """A field for an API key, and links to issuers; with the code of a link, a button alone."""
     said = tag("p", refusal, class_="sentence bad", role="alert") if refusal else ""
     inner: tuple[Markup, ...]
     if code:
@@ -26,7 +28,17 @@ def login_body(code: str = "", refusal: str = "") -> Markup:
             tag("p", "A key with the scope read shows its tenant; one with operator shows the platform too.",
                 class_="note"),
         )  # fmt: skip
-    return joined((said, tag("form", *inner, method="post", action="/ui/login", class_="login")))
+    links = [
+        tag("p", tag("a", f"Log in with {name}", href=f"/ui/login/with/{name}", class_="button"))
+        for name in ([] if code else issuers)
+    ]
+    return joined((said, tag("form", *inner, method="post", action="/ui/login", class_="login"), *links))
+
+
+def entered_body() -> Markup:
+    """The page behind a login at an issuer: the browser goes on from here by itself, as from a page of this site."""
+    goes = void("meta", http_equiv="refresh", content="0;url=/ui/overview")
+    return joined((goes, tag("p", "You are logged in. ", tag("a", "Go on", href="/ui/overview"))))
 
 
 def message_body(text: str, *, logged_in: bool) -> Markup:

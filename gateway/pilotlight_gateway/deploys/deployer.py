@@ -48,11 +48,11 @@ from pilotlight_gateway.deploys.deploy_plan import (
 from pilotlight_gateway.deploys.deploy_quota import check_deploy_quota, check_record_bytes
 from pilotlight_gateway.deploys.ended_runs import delete_ended_runs
 from pilotlight_gateway.deploys.engines.engine_plans import arithmetic, planned_engines, with_arithmetic
-from pilotlight_gateway.deploys.moves.rollout_ends import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.package_locker import PackageLocker
 from pilotlight_gateway.deploys.present_files import files_in_service, lock_in_service, staying_files
 from pilotlight_gateway.deploys.rules.fallback_rules import check_fallbacks
 from pilotlight_gateway.deploys.rules.network_policy import check_network
+from pilotlight_gateway.deploys.rules.rollout_rules import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.rules.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.deploys.served_models import ServedModels
 from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
@@ -290,8 +290,8 @@ class Deployer:
         allowed = self._limits(tenant).blob_bytes
         if new and allowed is not None:
             check_blob_bytes(tenant, allowed, await self.usage.of(tenant), new)
-        for digest, data in contents:
-            await self.blobs.put(tenant, digest, data)  # also if it is there: that renews it
+        # Also what is there: that renews it.
+        await asyncio.gather(*(self.blobs.put(tenant, digest, data) for digest, data in dict(contents).items()))
         self.usage.add(tenant, sum(new))
 
     async def _try_deploy(

@@ -23,7 +23,7 @@ from pilotlight_gateway.batches.batch_manifest import drop_manifest
 from pilotlight_gateway.batches.bus_batches import read_batch
 from pilotlight_gateway.duties.batch_driver import BatchDependencies, BatchDriver
 from pilotlight_gateway.duties.batch_turns import DRIVEN_AT_MOST, BatchTurns
-from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.leased import while_leased
 
 PAUSE = 1.0
 LONG_PAUSE = 10.0

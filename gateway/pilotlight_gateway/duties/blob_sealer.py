@@ -15,7 +15,7 @@ import structlog
 
 from pilotlight_core.bus import Bus, Lease
 from pilotlight_core.host.blobs import BadBlob, BlobsDown, BlobsErased, NoBlobStore, SealedBlobs
-from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.leased import while_leased
 
 LOOKS_EVERY_S = 3_600.0
 """Processes that do not seal yet may store in clear; and a pass that was broken off goes on."""

@@ -15,7 +15,7 @@ from pilotlight_core.bus import Bus, BusError, KvEntry, Lease
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending, HomeTranches
 from pilotlight_core.model.subjects import BUDGET_BUCKET, USAGE_STREAM
 from pilotlight_gateway.duties.budget_sums import BudgetSums
-from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.ledger.ledger_store import Ledger
 
 EVERY_S = 1.0

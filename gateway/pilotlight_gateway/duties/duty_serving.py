@@ -34,13 +34,13 @@ from pilotlight_gateway.duties.blob_sealer import BlobSealer
 from pilotlight_gateway.duties.budget_duty import BudgetDuty
 from pilotlight_gateway.duties.duty_metrics import DutyGauges
 from pilotlight_gateway.duties.job_sweeper import JobSweeper
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.ledger_folder import LedgerFolder
 from pilotlight_gateway.duties.log_trimmer import LogTrimmer
 from pilotlight_gateway.duties.schedule_duty import ScheduleDuty, TickDependencies
 from pilotlight_gateway.duties.webhook_duty import WebhookDuty
 from pilotlight_gateway.jobs.bus_jobs import BusJobs
 from pilotlight_gateway.jobs.job_publisher import JobPublisher
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.secrets.key_opening import open_key_pair

@@ -32,10 +32,10 @@ from pilotlight_core.model.subjects import JOB_BUCKET, JOB_STREAM
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.duties.bundle_files import BundleFiles
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.orphan_blobs import Orphans
 from pilotlight_gateway.duties.version_collector import VersionCollector
 from pilotlight_gateway.jobs.job_publisher import NOTES_AT_ONCE
+from pilotlight_gateway.leased import while_leased
 
 SWEEP_EVERY_S = 2.0
 SWEEP_SHARE = 0.1

@@ -25,8 +25,8 @@ from pilotlight_core.bus import Bus, BusError, DecodedMessage, Lease
 from pilotlight_core.host.price_records import read_prices
 from pilotlight_core.model.messages.usage import UsageBatch
 from pilotlight_core.model.subjects import REGISTRY_BUCKET, USAGE_STREAM
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.usage_room import UsageRoom
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.ledger.ledger_store import KEPT_SECONDS, FoldReport, FoldResult, Ledger
 from pilotlight_gateway.ledger.ledger_verification import verify
 from pilotlight_gateway.ledger.unread_usage import KEPT_S, UnreadCount, UnreadMessage

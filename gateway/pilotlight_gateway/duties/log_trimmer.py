@@ -20,7 +20,7 @@ from pilotlight_core.bus import Bus, DecodedMessage, Lease, Undecodable
 from pilotlight_core.bus.streams import DEFAULT_LIMITS
 from pilotlight_core.model.messages.logs import LogBatch
 from pilotlight_core.model.subjects import LOGS_STREAM
-from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.leased import while_leased
 
 KEPT_BYTES = 10 * 10**6
 """Of one node's lines of one function."""

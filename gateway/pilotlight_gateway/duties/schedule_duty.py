@@ -26,9 +26,9 @@ from pilotlight_core.model.schedules.ticks import is_tick
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
 from pilotlight_core.model.timers import Timers
-from pilotlight_gateway.duties.leased import while_leased
 from pilotlight_gateway.duties.scheduled_versions import ScheduledVersions
 from pilotlight_gateway.jobs.job_port import JobStore, PublishJob
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.schedules.scheduled_methods import ScheduledMethod, scheduled_methods
 from pilotlight_gateway.schedules.tick_jobs import restored, tick_job, tick_job_id, withdrawn
 from pilotlight_gateway.schedules.tick_plan import plan_ticks

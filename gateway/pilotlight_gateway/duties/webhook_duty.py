@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pilotlight_core.bus import Bus, Lease, Mirror
 from pilotlight_core.model.subjects import WEBHOOK_BUCKET
-from pilotlight_gateway.duties.leased import while_leased
+from pilotlight_gateway.leased import while_leased
 from pilotlight_gateway.webhooks.budget_events import BudgetFeed
 from pilotlight_gateway.webhooks.delivery_sender import DeliverySender
 from pilotlight_gateway.webhooks.event_feed import WebhookFeeds

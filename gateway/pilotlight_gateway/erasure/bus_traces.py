@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from pilotlight_core.bus import Bus, Kv, NewValue
 from pilotlight_core.bus.streams import MARKER_TTL, bucket_stream, key_subject
 from pilotlight_core.model import subjects
+from pilotlight_core.model.supply.trust_records import TRUST_KEYS
 from pilotlight_core.model.tenancy import FunctionShareRecord, KeyRecord
 
 FOLLOWED = {
@@ -32,7 +33,6 @@ FOLLOWED = {
     "models": (subjects.REGISTRY_BUCKET, "model.{tenant}.*"),
     "files": (subjects.REGISTRY_BUCKET, "file.{tenant}.*"),
     "policies": (subjects.REGISTRY_BUCKET, "policy.{tenant}"),
-    "keys of signatures": (subjects.PLATFORM_BUCKET, "trust.{tenant}"),
     "evidence of rollouts": (subjects.EVIDENCE_BUCKET, "{tenant}.*"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
@@ -56,8 +56,9 @@ PURGED = {
     "older pieces of logs": (subjects.LOGS_STREAM, subjects.logs_before_nodes("*", "{tenant}", "*", "*")),
 }
 """Kind -> stream, and subjects."""
-KEYS, VERSIONS, CURVES, SHARES, SECRETS, ANSWERS, SESSIONS = (
+KEYS, VERSIONS, CURVES, SHARES, SECRETS, ANSWERS, SESSIONS, TRUST = (
     "API keys", "versions", "curves of versions", "shares with it", "secrets", "answers by Idempotency-Key", "sessions",
+    "keys of signatures",
 )  # fmt: skip
 
 
@@ -80,6 +81,7 @@ class BusTraces:
         self._bus = bus
         self._wall = wall
         self._tenancy, self._registry = bus.kv(subjects.TENANCY_BUCKET), bus.kv(subjects.REGISTRY_BUCKET)
+        self._platform = bus.kv(subjects.PLATFORM_BUCKET)
         self._secrets, self._answers = bus.kv(subjects.SECRET_BUCKET), bus.kv(subjects.IDEMPOTENCY_BUCKET)
 
     async def count(self, tenant: str) -> Counter[str]:
@@ -93,6 +95,7 @@ class BusTraces:
         found[VERSIONS] = len([key async for key in _owned(self._registry, "version.*", tenant)])
         found[SHARES] = len([key async for key in self._shared_with(tenant)])
         found[SECRETS] = len([key async for key in self._secrets.each_key(f"secret.{tenant}.*")])
+        found[TRUST] = len([key async for key in self._platform.each_key(f"{TRUST_KEYS}{tenant}")])
         return +found
 
     async def erase(self, tenant: str) -> Counter[str]:
@@ -111,7 +114,8 @@ class BusTraces:
         present = [
             key for kind in ("curves.*", "verdict.*") async for key in self._registry.each_key(kind) if key in beside
         ]
-        found[CURVES] = await _delete(self._registry, present)
+        await _delete(self._registry, present)
+        found[CURVES] = sum(key.startswith("curves.") for key in present)
         found[VERSIONS] = await _delete(self._registry, versions)
         for key in [key async for key in self._shared_with(tenant)]:
             await self._registry.change(key, lambda data: _without(data, tenant))
@@ -119,6 +123,9 @@ class BusTraces:
         for key in [key async for key in self._secrets.each_key(f"secret.{tenant}.*")]:
             await self._secrets.erase(key)
             found[SECRETS] += 1
+        for key in [key async for key in self._platform.each_key(f"{TRUST_KEYS}{tenant}")]:
+            await self._platform.delete(key)  # markers stay there: the bucket has none that go by themselves
+            found[TRUST] += 1
         for kind, (stream, subject) in PURGED.items():
             found[kind] = await self._bus.jetstream.purge(stream, subject=subject.format(tenant=tenant), below=0)
         for key in [key async for key in _owned(self._answers, "*", tenant)]:

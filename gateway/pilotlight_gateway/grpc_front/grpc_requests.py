@@ -61,6 +61,12 @@ class GrpcRequest:
         return self.revoked if self.revoked is not None and self.task.uncancel() == 0 else None
 
 
+def headers_of(context: Context) -> tuple[tuple[bytes, bytes], ...]:
+    """The metadata that came with a request, as headers."""
+    found = context.invocation_metadata() or ()
+    return tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in found if isinstance(value, str))
+
+
 async def principal_of(context: Context, authenticator: Authenticator) -> Principal:
     """The caller, by the key or token in the metadata.
 

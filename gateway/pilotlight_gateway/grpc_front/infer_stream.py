@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from pilotlight_core.model.errors import DeadlineExceeded, PilotlightError
-from pilotlight_gateway.grpc_front.grpc_requests import Context, error_text
+from pilotlight_gateway.grpc_front.grpc_requests import Context, error_text, headers_of
 from pilotlight_gateway.grpc_front.infer_messages import InferMessage, message_class
 from pilotlight_gateway.grpc_front.infer_values import answer_of, final_answer, mark_final
 from pilotlight_gateway.grpc_front.model_answers import REQUEST, GrpcServices, ModelAnswer, ModelAnswers
@@ -85,7 +85,7 @@ class InferStream:
         client_id = ""
         try:
             with self._answers.opened(self._principal) as request:
-                answers: Any = self._answers.run(request, data)
+                answers: Any = self._answers.run(request, data, headers_of(self._context))
                 async with aclosing(answers):
                     async for answer in answers:
                         await self._send(_response(answer))

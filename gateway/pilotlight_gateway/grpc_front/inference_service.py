@@ -16,7 +16,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from pilotlight_core.model.errors import BadInput, DeadlineExceeded
-from pilotlight_gateway.grpc_front.grpc_requests import Context, principal_of, report_errors, seconds_left
+from pilotlight_gateway.grpc_front.grpc_requests import Context, headers_of, principal_of, report_errors, seconds_left
 from pilotlight_gateway.grpc_front.infer_messages import (
     CONFIG_TYPES,
     SERVICE,
@@ -93,7 +93,9 @@ class InferenceService:
             with self._open.slot(principal.tenant), self._answers.opened(principal) as request:
                 request_id = request.request_id
                 data = await self._only_message(requests, principal.tenant)
-                answers: Any = self._answers.run(request, data, left_s=seconds_left(context), only_one=True)
+                answers: Any = self._answers.run(
+                    request, data, headers_of(context), left_s=seconds_left(context), only_one=True
+                )
                 del data
                 async with aclosing(answers):
                     async for answer in answers:

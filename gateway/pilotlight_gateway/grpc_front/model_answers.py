@@ -78,11 +78,18 @@ class ModelAnswers:
             entry.limits.release(request)
 
     async def run(
-        self, request: GrpcRequest, data: bytes, *, left_s: float | None = None, only_one: bool = False
+        self,
+        request: GrpcRequest,
+        data: bytes,
+        sent: tuple[tuple[bytes, bytes], ...] = (),
+        *,
+        left_s: float | None = None,
+        only_one: bool = False,
     ) -> AsyncIterator[ModelAnswer]:
         """The answers to the request in `data`.
 
         Args:
+            sent: what came with it, as headers.
             left_s: the seconds for which its client waits; None: as long as it takes.
             only_one: whether the client reads one answer only.
 
@@ -104,7 +111,7 @@ class ModelAnswers:
                 asked = await calls.codec.infer_call(await request_of(message), model.method, tenant)
                 del message
                 request.begin_call(calls.new_id())
-                call = await calls.prepare(request, model, asked)
+                call = await calls.prepare(request, model, asked, sent)
                 if left_s is not None:
                     call.deadline_at = min(call.deadline_at, request.arrived_at + left_s)
                 answers: Any = calls.stream(call, model, asked)

@@ -14,6 +14,9 @@ from pilotlight_core.model.rollouts.rollout_record import RolloutRecord, Rollout
 
 KIND = "rollout."
 STALE = "stale_split"
+HEARD_S = 5.0
+"""Within which a record that calls were chosen by comes here too. It counts no longer: of an app that was deleted and
+deployed anew the revisions begin at 1 again."""
 
 
 class SplitRevisions:
@@ -23,6 +26,8 @@ class SplitRevisions:
         self._revisions: dict[str, int] = {}
         self._left: set[str] = set()
         """Versions that no unnamed call may reach any more, since the last look."""
+        self._heard: dict[str, tuple[int, float]] = {}
+        """What calls were chosen by that is newer than what is known here, and until when that counts."""
         self._barred: dict[str, set[str]] = {}
         """All such versions, by app."""
 
@@ -34,8 +39,11 @@ class SplitRevisions:
         if not isinstance(record, RolloutRecord):
             self._revisions.pop(app, None)
             self._barred.pop(app, None)
+            self._heard.pop(app, None)
         else:
             self._revisions[app] = record.revision
+            if self._heard.get(app, (0, 0.0))[0] <= record.revision:
+                self._heard.pop(app, None)
             self._barred[app] = barred = barred_by(record)
             self._left |= barred
 
@@ -44,13 +52,29 @@ class SplitRevisions:
         left, self._left = self._left, set()
         return left
 
-    def check(self, call: CallDescriptor) -> None:
-        """Raises Conflict (`stale_split`): the call's version was chosen by an older revision than is known here."""
+    def check(self, call: CallDescriptor, at: float = 0.0) -> None:
+        """Refuse a call whose version was chosen by an older revision than is known here.
+
+        One that some home has let in before, or that has run, only if its version is barred: a share that has risen
+        since moves nobody who waits, and a stream goes on where it began.
+
+        Raises:
+            Conflict: `stale_split`.
+        """
         # Most platforms have no rollout, and most calls then cost this look alone.
         if self._revisions and call.split >= 0:
-            newest = self._revisions.get(call.function.partition(".")[0], 0)
-            if newest > call.split:
+            newest = self._newest(call.function.partition(".")[0], call.split, at)
+            is_known = call.admitted or call.grant_number > 0
+            if newest > call.split and (not is_known or self.is_barred(call.function, call.version, call.split)):
                 raise stale()
+
+    def _newest(self, app: str, split: int, at: float) -> int:
+        """The newest revision that is known, or that a call was lately chosen by: an origin may know it sooner."""
+        known = self._revisions.get(app, 0)
+        heard, until = self._heard.get(app, (0, 0.0))
+        if split > max(known, heard if at < until else 0):
+            self._heard[app] = (split, at + HEARD_S)
+        return max(known, heard) if at < until else known
 
     def is_barred(self, function: str, version: str, split: int) -> bool:
         """Whether a call that was chosen by the revision `split` may not be run by that version any more."""

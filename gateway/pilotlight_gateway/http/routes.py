@@ -48,6 +48,7 @@ from pilotlight_gateway.http.endpoints.placement import PLACEMENT
 from pilotlight_gateway.http.endpoints.prices import PRICES
 from pilotlight_gateway.http.endpoints.rollouts.aliases import ALIASES
 from pilotlight_gateway.http.endpoints.rollouts.rollbacks import ROLLBACKS
+from pilotlight_gateway.http.endpoints.rollouts.rollouts import ROLLOUTS
 from pilotlight_gateway.http.endpoints.secrets.secrets import SECRETS
 from pilotlight_gateway.http.endpoints.supply.policies import POLICIES
 from pilotlight_gateway.http.endpoints.supply.supply_keys import SUPPLY_KEYS
@@ -187,7 +188,8 @@ APPS = (
         tells=("message", "base", "prune", "ends_in_s", "no_traffic", "retry"),
         about="Deploy all of an app at once, or name the blobs to upload first.", request=DeployRequest,
         answer=DeployResponse,
-        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded"),
+        errors=(*BODY, "conflict", "removes_functions", "version_withdrawn", "quota_exceeded", "overloaded",
+            "policy_refused"),
     ),
     Operation(
         method="PUT", path="/v1/blobs/{sha256}", name="putBlob", about="Upload a file by its digest.", status=201,
@@ -272,6 +274,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *APPS,
     *ALIASES,
     *ROLLBACKS,
+    *ROLLOUTS,
     *LOGS,
     *CONTAINERS,
     *NODES,

@@ -1,110 +1,143 @@
-"""What evidence comes to, in a word and in sentences. Pure."""
+"""What evidence says, as a word, numbers and sentences."""
 
 from __future__ import annotations
 
-import math
-
 from pilotlight_core.model.rollouts.rollout_record import Arm, Verdict
-from pilotlight_gateway.judging.evidence import Evidence, Sums
+from pilotlight_gateway.judging.evidence import HOLD, ROLL_BACK, Evidence
+from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 
-ROLL_BACK = 100.0
-HOLD = 10.0
-PROVEN = 20.0
-MEANING = {
-    "crash": "calls of the new version fail",
-    "errors": "calls fail more often",
-    "slow": "more calls are slower than nineteen of twenty were",
-    "latency": "calls run longer",
-    "cost": "calls cost more GPU time",
-    "dear": "more calls are dearer than ninety-nine of a hundred were",
-    "pairs": "the same inputs cost more GPU time",
-    "first_token": "the first token comes later",
-    "token_gap": "tokens come further apart",
+SPLIT_INVALID = 100.0
+VERIFIED_WITHIN = 0.2
+"""The part within which times and costs are to be proven, if a rollout is to be called verified."""
+UNDER = {
+    "crash": "failures in a row",
+    "errors": "failures",
+    "slow": "calls slower than the old version's p95",
+    "latency": "time to run",
+    "cost": "GPU time",
+    "dear": "calls dearer than 99 of 100 of the old version's",
+    "pairs": "GPU time of pairs",
+    "answers": "answers of pairs that differ",
+    "ttft": "time to the first chunk",
+    "itl": "time between chunks",
+    "start": "time to start",
+    "degraded": "calls that a fallback ran",
 }
+"""What a guard is about, in words."""
 
 
 def verdict_of(evidence: Evidence, at: float) -> Verdict:
-    """What is known at the unix second `at`. No data is never success: without calls it is `undecided`."""
-    total, guards = evidence.total, evidence.guards()
-    proven = {name: within for name, proofs in evidence.proofs.items() if (within := _proven(proofs)) is not None}
-    word = "undecided"
-    if evidence.split.e >= ROLL_BACK:
-        word = "invalid"
-    elif total >= ROLL_BACK:
-        word = "regressed"
-    elif len(proven) == len(evidence.proofs) and total < HOLD:
-        word = "verified"
+    """The verdict as it stands."""
+    several = len(evidence.functions) > 1
+    guards: dict[str, float] = {}
+    verified: dict[str, float] = {}
+    calls: dict[str, int] = {}
+    for name, function in evidence.functions.items():
+        before = f"{name}." if several else ""
+        guards |= {before + guard: e for guard, e in function.guards().items()}
+        verified |= {before + guard: within for guard, within in function.verified().items()}
+        for arm, count in function.calls.items():
+            calls[arm] = calls.get(arm, 0) + count
+    word = word_of(evidence)
     return Verdict(
         word=word,
-        evidence=_shown(total),
-        guards={guard: _shown(value) for guard, value in guards.items()},
-        verified_within=proven,
-        sentences=tuple(_sentences(evidence, word, total, guards, proven)),
-        calls={arm: sums.calls for arm, sums in evidence.sums.items()},
+        evidence=max(evidence.value, evidence.peak) if word == "regressed" else evidence.value,
+        guards=guards,
+        verified_within=verified,
+        sentences=tuple(sentences_of(evidence, word)),
+        calls=calls,
         at=at,
     )
 
 
-def _proven(proofs: list) -> float | None:  # type: ignore[type-arg]
-    return next((proof.within for proof in proofs if proof.e >= PROVEN), None)
+def word_of(evidence: Evidence) -> str:
+    """`regressed`, `invalid`, `verified` or `undecided`."""
+    if evidence.is_regressed:
+        return "regressed"
+    if evidence.split_e >= SPLIT_INVALID:
+        return "invalid"
+    functions = evidence.functions.values()
+    return "verified" if functions and all(is_verified(function) for function in functions) else "undecided"
 
 
-def _shown(value: float) -> float:
-    """Three digits are enough to read, and a record stays small."""
-    return float(f"{min(value, 1e12):.3g}")
+def is_verified(function: FunctionEvidence) -> bool:
+    """Whether times are proven, and costs if there are any: by live calls or by pairs."""
+    verified = function.verified()
+    proven = {guard for guard in ("latency", "cost", "pairs") if verified.get(guard, 1.0) <= VERIFIED_WITHIN}
+    return "latency" in proven and (not function.amounts["cost"].canary or bool(proven & {"cost", "pairs"}))
 
 
-def _sentences(
-    evidence: Evidence, word: str, total: float, guards: dict[str, float], proven: dict[str, float]
-) -> list[str]:
-    new, old = _of(evidence, Arm.CANARY), _old(evidence)
-    found = [f"{new.calls} calls of the new version were compared with {old.calls} of the old."]
+def canary_calls(evidence: Evidence) -> int:
+    """Compared calls of the canary."""
+    return sum(function.calls.get(Arm.CANARY, 0) for function in evidence.functions.values())
+
+
+def sentences_of(evidence: Evidence, word: str) -> list[str]:
+    """Why, with numbers."""
+    new = canary_calls(evidence)
+    old = sum(sum(function.calls.values()) for function in evidence.functions.values()) - new
+    compared = f"{new:,} calls of the new version and {old:,} of the old one"
+    found = [_head(evidence, word, compared)]
+    for name, function in evidence.functions.items():
+        found += _of_function(name, function, evidence.is_regressed)
+    return found
+
+
+def _head(evidence: Evidence, word: str, compared: str) -> str:
+    e = evidence.value
+    if word == "regressed":
+        return (
+            f"The new version is worse: E reached {evidence.peak:,.0f} (from {ROLL_BACK:.0f} it is rolled back), "
+            f"by {compared}. One of a hundred rollouts of an equal version ever comes so far."
+        )
     if word == "invalid":
-        found.append(
-            "The calls were not split as they should have been, so nothing that is counted of them means anything."
-        )
-    guard, value = max(guards.items(), key=lambda one: one[1] * evidence.weights[one[0]])
-    if total >= HOLD:
-        found.append(
-            f"E is {total:.3g}, mostly because {MEANING.get(guard, guard + ' is worse')} ({guard}: e = {value:.3g}). "
-            f"From {HOLD:g} the rollout holds, from {ROLL_BACK:g} it rolls back: chance does so once in a hundred "
-            "rollouts at most."
-        )
-    else:
-        found.append(f"E is {total:.3g}: nothing says that the new version is worse (it holds from {HOLD:g}).")
-    found += _effects(new, old)
-    if evidence.pairs_ran:
-        found.append(f"{evidence.pairs_ran} inputs were run by both versions in turn. {_differing(evidence)}")
-    for name, within in proven.items():
-        found.append(f"It is proven that {name} is less than {within:.0%} worse.")
-    if word == "undecided" and not new.calls and not evidence.pairs_ran:
-        found.append("Without calls nothing can be said.")
-    return found
+        return f"Calls do not come as they are split, so nothing counted of them means anything: {compared}."
+    if not evidence.calls:
+        return "No call was compared yet, so nothing is known."
+    if e >= HOLD:
+        return f"E is {e:.1f} after {compared}: from {HOLD:.0f} the rollout does not go on."
+    proven = (
+        "the new version is proven not to be worse by more than is said below" if word == "verified" else "no alarm"
+    )
+    return f"E is {e:.2f} after {compared}: {proven}."
 
 
-def _effects(new: Sums, old: Sums) -> list[str]:
+def _of_function(name: str, function: FunctionEvidence, regressed: bool) -> list[str]:
     found = []
-    if new.failed or old.failed:
-        found.append(
-            f"{new.failed} of {new.calls} calls of the new version failed by its fault, {old.failed} of {old.calls} of "
-            "the old."
-        )
-    if new.measured >= 10 and old.measured >= 10:
-        latency = math.exp(new.latency / new.measured - old.latency / old.measured) - 1.0
-        cost = math.exp(new.cost / new.measured - old.cost / old.measured) - 1.0
-        found.append(f"For inputs of one size it ran {latency:+.1%} longer and cost {cost:+.1%} on average.")
+    guards, verified = function.guards(), function.verified()
+    loudest = sorted((e, guard) for guard, e in guards.items() if function.weights[guard] > 0.0)[::-1]
+    for e, guard in loudest:
+        if e >= HOLD or (regressed and guard == loudest[0][1]):
+            found.append(f"{name}: {_about(guard)}: {numbers_of(function, guard)} (its e is {e:,.1f}).")
+    for guard, within in verified.items():
+        found.append(f"{name}: {_about(guard)}: verified within {within:.0%}; {numbers_of(function, guard)}.")
+    blind = [guard for guard in ("latency", "cost") if not function.amounts[guard].canary]
+    if blind and function.calls:
+        found.append(f"{name}: nothing is known of {' and '.join(_about(guard) for guard in blind)} yet.")
+    if function.calls:
+        found.append(f"{name}: up to {function.tolerance:.1%} slower or dearer is tolerated.")
+    if function.left_out:
+        reasons = ", ".join(f"{count:,} ({reason})" for reason, count in function.left_out.items())
+        found.append(f"{name}: not compared, or in part: {reasons}.")
     return found
 
 
-def _differing(evidence: Evidence) -> str:
-    new, old = (evidence.differing.get(arm, 0) for arm in (Arm.CANARY, Arm.TWIN))
-    return f"{new} answers of the new version differed from the caller's, and {old} of the old version's own."
+def numbers_of(function: FunctionEvidence, guard: str) -> str:
+    """What a guard has seen of both sides."""
+    if guard == "crash":
+        crash = function.crash
+        return f"{crash.canary:,} of the new version's calls failed, where {crash.rate:.1%} would be no alarm"
+    if guard == "pairs":
+        pairs = function.pairs
+        effect = "not known yet" if pairs.effect is None else f"{pairs.effect:+.1%}"
+        return f"{effect} in {pairs.pairs:,} pairs"
+    if (event := function.events.get(guard)) is not None:
+        return f"{event.canary:,} of the new version's calls, {event.other:,} of the old one's"
+    amount = function.amounts[guard]
+    effect = "not known yet" if amount.effect is None else f"{amount.effect:+.1%}"
+    kind = "units" if function.is_sticky else "calls"
+    return f"{effect}, estimated by {amount.canary:,} {kind} of the new version and {amount.other:,} of the old one"
 
 
-def _of(evidence: Evidence, arm: Arm) -> Sums:
-    return evidence.sums.get(arm, Sums())
-
-
-def _old(evidence: Evidence) -> Sums:
-    """What the new version is compared with: its twin, or without one all of the old."""
-    return _of(evidence, Arm.TWIN) if Arm.TWIN in evidence.sums else _of(evidence, Arm.CONTROL)
+def _about(guard: str) -> str:
+    return UNDER.get(guard, guard)

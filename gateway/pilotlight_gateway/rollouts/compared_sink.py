@@ -16,6 +16,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
+from pilotlight_gateway.splits.split_calls import FAILED, STALE
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 CONTAINERS_KNOWN = 20_000
@@ -26,7 +27,6 @@ READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
 """Calls of one container that end within so long ran in one batch, if they say that they ran in one."""
-STALE = "stale_split"
 _decode = msgspec.msgpack.Decoder().decode
 
 
@@ -47,12 +47,16 @@ class ComparedSink:
         """By rollout, the calls that were told as its history."""
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
-        rollout = self._told_of(call)
+        rollout = self._rollout_of(call)
         if rollout is None or result.moved == STALE:
             return
         code = result.moved
+        if code:  # what was measured is the old version's, which ran it in the end
+            course = CallResult(output=b"", container=result.moved_from)
+            self._note(call.version.tenant, call.version.app, self._compared(rollout, call, code, course, {}, total_ms))
+            return
         told = self._compared(rollout, call, code, result, stages, total_ms)
-        if result.fallback and not code:
+        if result.fallback:
             told = msgspec.structs.replace(told, is_degraded=True)
         if rollout.terms.guards and result.output:
             told = msgspec.structs.replace(told, fields=guarded_fields(rollout.terms.guards, result.output))
@@ -60,12 +64,14 @@ class ComparedSink:
 
     def call_failed(self, failed: FailedCall) -> None:
         call = failed.call
-        if call is None or failed.code == STALE or (rollout := self._told_of(call)) is None:
+        if call is None or failed.code == STALE or (rollout := self._rollout_of(call)) is None:
             return
         if not failed.code or call.side is None or not call.side.rho:
             return
         stages = failed.course.stages if failed.course is not None else {}
         told = self._compared(rollout, call, failed.code, failed.course, stages, failed.total_ms)
+        if has_failed_twice(call, failed.code):
+            told = msgspec.structs.replace(told, also_failed=True)
         self._note(call.version.tenant, call.version.app, told)
 
     def pair_ran(self, pair: Pair) -> None:
@@ -74,7 +80,7 @@ class ComparedSink:
         for side in pair.sides:
             self._note(version.tenant, version.app, self._paired(pair, side))
 
-    def _told_of(self, call: PreparedCall) -> Rollout | None:
+    def _rollout_of(self, call: PreparedCall) -> Rollout | None:
         """The rollout whose judge is told of a call; None: nobody is."""
         side = call.side
         if side is None or call.shadow:
@@ -103,7 +109,7 @@ class ComparedSink:
         total_ms: float,
     ) -> ComparedCall:
         side, pace, at = call.side, call.pace, self._wall()
-        assert side is not None  # noqa: S101 - `_told_of`
+        assert side is not None  # noqa: S101 - `_rollout_of`
         container = result.container if result is not None else ""
         spent = result.spent if result is not None else None
         cold = result.cold_start if result is not None else None
@@ -140,7 +146,7 @@ class ComparedSink:
 
     def _paired(self, pair: Pair, side: PairedSide) -> ComparedCall:
         shadowed, call = side.shadowed, side.shadowed.call
-        result, spent = shadowed.result, shadowed.result.spent if shadowed.result is not None else None
+        result, spent = shadowed.result, shadowed.result.metered if shadowed.result is not None else None
         container = result.container if result is not None else ""
         return ComparedCall(
             rollout=pair.rollout.id, revision=pair.revision, function=pair.primary.version.function,
@@ -160,6 +166,16 @@ class ComparedSink:
             return 0
         self._calls_of[container] = nth = self._calls_of.get(container, 0) + 1
         return nth
+
+
+def has_failed_twice(call: PreparedCall, code: str) -> bool:
+    """Whether the old version has failed on a call of the new one as well: such a call is run again there, and this is
+    what that came to.
+    """
+    if call.side is None or call.side.arm is not Arm.CANARY or code not in FAILED:
+        return False
+    spec = call.version.spec
+    return spec.idempotent or (code == "function_raised" and spec.retries > 0)
 
 
 def _mean_gap(call: PreparedCall) -> float:

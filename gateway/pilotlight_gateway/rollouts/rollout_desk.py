@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import asdict, replace
 
+from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import VERSION_PIN, token
 from pilotlight_core.model.messages.node_messages import NodeReport
-from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back, running, started
+from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started
 from pilotlight_core.model.rollouts.rollout_record import (
     SALT_BYTES,
     Cohort,
@@ -21,31 +22,46 @@ from pilotlight_core.model.rollouts.rollout_record import (
     GuardTerms,
     Rollout,
     RolloutRecord,
+    RolloutState,
     RolloutTerms,
     Sticky,
-)  # fmt: skip
+    Verdict,
+)
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
-from pilotlight_core.model.spec import AppRecord, VersionRecord
+from pilotlight_core.model.spec import AppRecord, Mode, VersionRecord
 from pilotlight_gateway.deploys.app_records import version_name
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
+from pilotlight_gateway.judging.decisions import RolloutNews
+from pilotlight_gateway.judging.verdicts import UNDER, verdict_of
 from pilotlight_gateway.judging.visible_regressions import visible_sentences
+from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
 from pilotlight_gateway.rollouts.rollout_facts import counted
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.schemas.schema_compat import SchemaChange, breaking_changes
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.name_hints import known_app
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.webhooks.webhook_urls import check_url
 
-GUARDS = frozenset({"crash", "errors", "slow", "latency", "cost", "dear", "pairs", "first_token", "token_gap"})
+GUARDS = frozenset(UNDER)
+"""The platform's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutDesk:
-    """`reports`: what nodes say now; `calls_per_hour` of a version; `wall`: unix seconds."""
+    """`reports`: what nodes say now; `rate_of`: calls an hour of functions; `wall`: unix seconds."""
 
     registry: RegistryPort
     schemas: VersionSchemas
+    moves: AppMoves
+    store: EvidenceStore
+    teller: RolloutTeller
     reports: Callable[[], Iterable[NodeReport]]
-    calls_per_hour: Callable[[Iterable[str]], float] = lambda _versions: 0.0
+    rate_of: Callable[[Sequence[str]], Awaitable[float]]
+    networks: Sequence[Network] = ()
+    """That gates may be in although they are not public."""
+    has_pairs: bool = True
     wall: Callable[[], float] = time.time
 
     async def start(self, principal: Principal, app: str, asked: RolloutRequest) -> RolloutStarted:
@@ -58,11 +74,14 @@ class RolloutDesk:
         """
         terms = terms_of(asked)
         record = await known_app(self.registry, principal.tenant, app)
+        if terms.gate:
+            check_gate(terms.gate, self.networks)
         canary = canary_of(record, asked.canary)
         control = {name: record.functions[name] for name in canary if name in record.functions}
         if not control:
             raise BadInput(f"{app} has nothing in service yet: deploy it.", field="canary")
-        versions = [await self._version(version) for version in (*control.values(), *canary.values())]
+        versions = [await self._version(canary[name]) for name in control]
+        versions += [await self._version(version) for version in control.values()]
         changes = await self._breaking(control, canary)
         if changes and not asked.allow_breaking:
             raise BadInput(_refusal(changes), field="allow_breaking")
@@ -77,18 +96,20 @@ class RolloutDesk:
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         rollout = changed.running if changed is not None else None
-        if rollout is None:
+        if changed is None or rollout is None:
             raise Conflict(f"The rollout of {app} was changed meanwhile.")
+        says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
+        await self.teller.notify(changed, rollout, RolloutNews("rollout.started", says), at)
         why = next((fault for one in versions if (fault := why_no_shadows(one.spec))), "")
-        warnings = [f"{one.method or one.part}: {one.says}" for one in changes]
+        why = why or ("" if self.has_pairs else "this platform runs none")
+        warnings = [f"{one.method} ({one.part}): {one.says}" for one in changes]
         if why and terms.pairs:
             warnings.append(f"Without pairs of shadows: {why}.")
+        rate = await self.rate_of([f"{principal.tenant}:{app}.{function}" for function in control])
+        streams = any(method.mode is Mode.GENERATOR for one in versions for method in one.spec.methods)
+        visible = visible_sentences(terms, calls_per_hour=rate, shadows=not why and terms.pairs > 0, streams=streams)
         return RolloutStarted(
-            rollout=self.view(record, rollout),
-            visible=tuple(
-                visible_sentences(terms, self.calls_per_hour(control.values()), has_pairs=not why and bool(terms.pairs))
-            ),
-            warnings=tuple(warnings),
+            rollout=self.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
         )
 
     async def show(self, tenant: str, app: str) -> RolloutView:
@@ -97,7 +118,7 @@ class RolloutDesk:
         rollouts = await self.registry.rollout(tenant, app)
         if rollouts is None or rollouts.rollout is None:
             raise NotFound(f"{app} has had no rollout.")
-        return self.view(record, rollouts.rollout)
+        return self.view(record, rollouts.rollout, await self._verdict(rollouts, rollouts.rollout))
 
     async def past(self, tenant: str, app: str) -> list[RolloutView]:
         """All that are known, the newest first."""
@@ -105,45 +126,59 @@ class RolloutDesk:
         rollouts = await self.registry.rollout(tenant, app)
         if rollouts is None:
             return []
-        last = [self.view(record, rollouts.rollout)] if rollouts.rollout is not None else []
+        last = [self.view(record, one, one.verdict)] if (one := rollouts.rollout) is not None else []
         return last + [_ended_view(record, one) for one in reversed(rollouts.past)]
 
-    async def say(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
-        """Pause, resume, promote, abort or freeze the rollout under way.
+    async def send_word(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
+        """Pause, resume, promote, abort or freeze the rollout under way; whatever the judge says, and also while it is
+        paused.
 
         Raises:
-            NotFound, Conflict: there is none under way.
+            NotFound: there is no such app, or it has had no rollout.
+            Conflict: none is under way; of `promote`, it is rolling back, or something else was deployed.
         """
         record = await known_app(self.registry, principal.tenant, app)
-        at, key = self.wall(), principal.key_id
+        at, why = self.wall(), f"{principal.key_id}{f': {reason}' if reason else ''}"
+        if word == "promote":
+            await self._promote(principal.tenant, app)
 
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
             if present is None:
                 raise NotFound(f"{app} has had no rollout.")
-            now = running(present)
-            match word:
-                case "abort":
-                    why = f"aborted by {key}{f': {reason}' if reason else ''}"
-                    return rolled_back(present, at, why, marked=False)
-                case "pause":
-                    after = replace(now, paused_by=key)
-                case "resume":
-                    after = replace(now, paused_by="", frozen=False, held="", held_at=0.0)
-                case "freeze":
-                    after = replace(now, frozen=True, paused_by=now.paused_by or key)
-                case _:
-                    after = replace(now, wanted="promote")
-            return present if after == now else moved(present, after)
+            return with_word(present, word, why, at)
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         if changed is None or changed.rollout is None:
             raise NotFound(f"{app} has had no rollout.")
-        return self.view(record, changed.rollout)
+        if (kind := TOLD.get(word)) is not None:
+            await self.teller.notify(changed, changed.rollout, RolloutNews(kind, f"{DONE[word]} by {why}."), at)
+        return self.view(record, changed.rollout, changed.rollout.verdict)
 
-    def view(self, record: AppRecord, rollout: Rollout) -> RolloutView:
+    async def _promote(self, tenant: str, app: str) -> None:
+        """Put the new versions into service. An abort that comes between wins: whoever keeps rollouts puts the old
+        ones back.
+        """
+        present = await self.registry.rollout(tenant, app)
+        if present is None:
+            raise NotFound(f"{app} has had no rollout.")
+        rollout = running(present)
+        if rollout.state is RolloutState.ROLLING_BACK:
+            raise Conflict(f"The rollout of {app} is rolling back.")
+        await self.moves.promote(tenant, app, rollout)
+
+    async def _verdict(self, record: RolloutRecord, rollout: Rollout) -> Verdict:
+        """What is known now; of a rollout that is over, what was said at its end."""
+        if not rollout.is_running or rollout.state is RolloutState.ROLLING_BACK:
+            return rollout.verdict
+        kept = await self.store.read(record.tenant, record.app)
+        if kept.evidence is None or kept.evidence.rollout != rollout.id:
+            return rollout.verdict
+        return verdict_of(kept.evidence, self.wall())
+
+    def view(self, record: AppRecord, rollout: Rollout, verdict: Verdict) -> RolloutView:
         """A rollout as people see it."""
         ready, _ = counted(self.reports())
-        terms, verdict = rollout.terms, rollout.verdict
+        terms = rollout.terms
         return RolloutView(
             id=rollout.id, number=rollout.number, app=record.app, state=str(rollout.state), held=rollout.held,
             step=rollout.step + 1, steps=tuple(share / 100 for share in terms.steps), share=rollout.share / 100,
@@ -178,11 +213,51 @@ class RolloutDesk:
         return found
 
 
+TOLD = {
+    "promote": "rollout.promoted",
+    "abort": "rollout.rolled_back",
+    "pause": "rollout.held",
+    "freeze": "rollout.held",
+}
+"""By word, the event that it is."""
+DONE = {"promote": "Promoted", "abort": "Aborted", "pause": "Paused", "freeze": "Frozen", "resume": "Resumed"}
+
+
+def with_word(record: RolloutRecord, word: str, why: str, at: float) -> RolloutRecord:
+    """The record when a person has said a word; itself if that is so already. Pure.
+
+    Raises:
+        Conflict: no rollout is under way, or it is rolling back.
+    """
+    now = running(record)
+    if word == "abort":
+        return rolled_back(record, at, f"aborted by {why}", marked=False)
+    if now.state is RolloutState.ROLLING_BACK:
+        raise Conflict(f"The rollout of {record.app} is rolling back.")
+    if word == "promote":
+        return ended(record, at, RolloutState.PROMOTED, f"promoted by {why}")
+    if word == "pause":
+        after = now if now.paused_by else replace(now, paused_by=why[:200])
+    elif word == "freeze":
+        after = replace(now, frozen=True)
+    else:
+        after = replace(now, paused_by="", frozen=False, held="", held_since=0.0)
+    return record if after == now else moved(record, after)
+
+
+def check_gate(url: str, allowed: Sequence[Network]) -> None:
+    """Raises BadInput: the address of a gate could never be asked."""
+    try:
+        check_url(url, allowed)
+    except BadInput as error:
+        raise BadInput(error.detail.replace("url:", "gate:", 1), field="gate") from None
+
+
 def terms_of(asked: RolloutRequest) -> RolloutTerms:
     """The terms that a request asks for.
 
     Raises:
-        BadInput: steps that do not rise, guards that are unknown, or a gate that is no https address.
+        BadInput: steps that do not rise, or guards that are unknown or named like the platform's own.
     """
     steps = tuple(round(step * 100) for step in asked.steps)
     if list(steps) != sorted(set(steps)) or steps[0] < 1:
@@ -191,10 +266,8 @@ def terms_of(asked: RolloutRequest) -> RolloutTerms:
         raise BadInput(
             f"weights: there is no guard {unknown[0]!r}: there are {', '.join(sorted(GUARDS))}.", field="weights"
         )
-    if taken := [guard.name for guard in asked.guards if guard.name in GUARDS | {"degraded", "start"}]:
+    if taken := [guard.name for guard in asked.guards if guard.name in GUARDS]:
         raise BadInput(f"guards: {taken[0]} is one of the platform's own: choose another name.", field="guards")
-    if asked.gate and not asked.gate.startswith("https://"):
-        raise BadInput("gate is an https:// address.", field="gate")
     return RolloutTerms(
         steps=steps, every_s=asked.every_s, calls=asked.calls, bake_s=asked.bake_s,
         hold_back=round(asked.hold_back * 100), sticky=Sticky(asked.sticky),

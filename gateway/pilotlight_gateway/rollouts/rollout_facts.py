@@ -1,16 +1,18 @@
-"""What a step of a rollout goes by, beside its evidence: ready containers, breakers, calls that still run, the gate."""
+"""What a decision on a rollout goes by, beside its evidence: ready capacity, breakers, what is deployed, the gate."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
-from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
+from pilotlight_core.model.rollouts.capacity import next_share, share_carried
+from pilotlight_core.model.rollouts.rollout_record import WHOLE, Rollout, RolloutState
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
-from pilotlight_gateway.judging.evidence import Evidence
-from pilotlight_gateway.judging.rollout_steps import RolloutFacts
+from pilotlight_core.model.rollouts.split import twin_share_of
+from pilotlight_core.model.spec import AppRecord
+from pilotlight_gateway.judging.decisions import DecisionFacts
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 OPEN = "open"
@@ -25,27 +27,36 @@ class FactSources:
     """What nodes say now."""
     breaker_of: Callable[[str], str]
     """The state of a version's breaker."""
-    ask_gate: Callable[[RolloutRecord, Rollout], Awaitable[bool | None]]
+    has_pairs: bool = True
+    """Whether anybody runs pairs of shadows here."""
 
 
-async def facts_of(
-    sources: FactSources, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float
-) -> RolloutFacts:
+def facts_of(
+    sources: FactSources,
+    tenant: str,
+    app: str,
+    rollout: Rollout,
+    *,
+    checks: str | None,
+    gate: bool | None,
+    calls_per_hour: float,
+) -> DecisionFacts:
     """The facts of an instant."""
     ready, busy = counted(sources.reports())
-    canaries = rollout.canary.values()
-    shut = [version for version in canaries if sources.breaker_of(version) == OPEN]
-    gate = None
-    if rollout.terms.gate and is_at_gate(rollout, evidence, at):
-        gate = await sources.ask_gate(record, rollout)
-    return RolloutFacts(
-        ready=ready,
-        compared=evidence.compared_new,
-        pairs=evidence.pairs_ran,
-        why_no_pairs=_why_no_pairs(sources.registry, rollout),
-        breaker="its breaker is open: its containers died, or failed to start, again and again" if shut else "",
+    record = sources.registry.app_nowait(tenant, app)
+    ours = {*rollout.canary.values(), *rollout.twins.values()}
+    shut = next((name for name, version in rollout.canary.items() if sources.breaker_of(version) == OPEN), "")
+    return DecisionFacts(
+        checks=checks,
+        is_ready=is_ready(rollout, ready),
+        has_shadows=sources.has_pairs and bool(rollout.twins) and bool(paired_functions(sources.registry, rollout)),
+        carried=carried(rollout, ready),
         gate=gate,
-        is_drained=not any(busy.get(version, 0) for version in canaries),
+        breaker=shut,
+        superseded=why_superseded(rollout, record),
+        calls_per_hour=calls_per_hour,
+        is_promoted=is_promoted(rollout, record),
+        is_drained=not any(busy[version] for version in ours),
     )
 
 
@@ -60,24 +71,70 @@ def counted(reports: Iterable[NodeReport]) -> tuple[Counter[str], Counter[str]]:
     return ready, busy
 
 
-def is_at_gate(rollout: Rollout, evidence: Evidence, at: float) -> bool:
-    """Whether the next step waits for nothing but its gate."""
-    terms = rollout.terms
+def is_ready(rollout: Rollout, ready: Mapping[str, int]) -> bool:
+    """Whether the canary, and its twin where one is wanted, have a container wherever the old version has one."""
+    compared = rollout.control.keys() & rollout.canary.keys()
+    if rollout.terms.twin and not rollout.twins.keys() >= compared:
+        return False
+    for function in compared:
+        sides = [rollout.canary[function], *([rollout.twins[function]] if rollout.terms.twin else [])]
+        if ready.get(rollout.control[function], 0) and not all(ready.get(version, 0) for version in sides):
+            return False
+    return True
+
+
+def carried(rollout: Rollout, ready: Mapping[str, int]) -> int:
+    """The share that ready capacity of every function carries, of the canary and of the twin beside it.
+
+    Its caller is on one side in all functions, so the function with the least capacity counts.
+    """
+    steps, step = rollout.terms.steps, rollout.step
+    aim = steps[step] if 0 <= step < len(steps) and rollout.share < steps[step] else next_share(rollout)
+    found = aim
+    for function in rollout.control.keys() & rollout.canary.keys():
+        whole = ready.get(rollout.control[function], 0)
+        found = min(found, share_carried(aim, ready=ready.get(rollout.canary[function], 0), whole=whole))
+        if (twin := rollout.twins.get(function)) is not None and rollout.terms.twin:
+            of_twin = share_carried(WHOLE, ready=ready.get(twin, 0), whole=whole)
+            if of_twin < twin_share_of(found):
+                found = min(found, of_twin)
+    return found
+
+
+def paired_functions(registry: RegistryPort, rollout: Rollout) -> dict[str, str]:
+    """The functions that pairs of shadows may be made of; "" by each: nothing is against it."""
+    found = {}
+    for function in sorted(rollout.control.keys() & rollout.canary.keys()):
+        if not why_no_pairs(registry, rollout, function):
+            found[function] = ""
+    return found
+
+
+def why_no_pairs(registry: RegistryPort, rollout: Rollout, function: str) -> str:
+    """Why shadows of a function are not run; "": they may be."""
+    for version_id in (rollout.control[function], rollout.canary[function]):
+        version = registry.version(version_id)
+        if version is None:
+            return f"a version of {function} is not known here"
+        if why := why_no_shadows(version.spec):
+            return why
+    return ""
+
+
+def is_promoted(rollout: Rollout, record: AppRecord | None) -> bool:
+    """Whether the new versions are what is deployed."""
     return (
-        rollout.state is RolloutState.RAMP
-        and not rollout.paused_by
-        and at - rollout.since >= terms.every_s
-        and evidence.compared_new - rollout.calls_before >= terms.calls
+        record is not None
+        and not record.stopped
+        and all(record.functions.get(name) == version for name, version in rollout.canary.items())
     )
 
 
-def _why_no_pairs(registry: RegistryPort, rollout: Rollout) -> str:
-    """Why functions of a rollout may not be run as shadows; "": all may."""
-    for function in rollout.canary.keys() & rollout.control.keys():
-        for version_id in (rollout.control[function], rollout.canary[function]):
-            version = registry.version(version_id)
-            if version is None:
-                return f"a version of {function} is not known here"
-            if why := why_no_shadows(version.spec):
-                return why
-    return ""
+def why_superseded(rollout: Rollout, record: AppRecord | None) -> str:
+    """Why what is compared is not what is deployed any more; "": it is."""
+    if rollout.state is RolloutState.ROLLING_BACK:
+        return ""
+    if record is None or record.stopped:
+        return "the app is not in service any more"
+    gone = [name for name, version in sorted(rollout.control.items()) if record.functions.get(name) != version]
+    return f"another version of {gone[0]} was deployed" if gone else ""

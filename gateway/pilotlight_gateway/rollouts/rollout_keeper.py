@@ -2,7 +2,7 @@
 
 One gateway does, under a lease; another one goes on where it stopped. The order is: fold, store the evidence with its
 place in the stream, decide, change the record by compare-and-set. A death between any two repeats what came after the
-last one that was written, and every one of them says the same when it is repeated.
+last one that was written, and each of them says the same when it is repeated.
 """
 
 from __future__ import annotations
@@ -10,34 +10,43 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import structlog
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
-from pilotlight_core.host.events.event_log import EventLog
-from pilotlight_core.model.errors import Conflict, NotFound, PilotlightError
-from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, PlatformEvent
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PilotlightError, QuotaExceeded
 from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back
-from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState, Verdict
+from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.judging.evidence import Evidence, begin_evidence, fold
-from pilotlight_gateway.judging.rollout_steps import RolloutStep, next_step
-from pilotlight_gateway.judging.verdicts import HOLD, verdict_of
+from pilotlight_gateway.judging.decisions import Action, RolloutDecision, RolloutNews, decide, why_not_on
+from pilotlight_gateway.judging.evidence import Evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
-from pilotlight_gateway.rollouts.rollout_facts import FactSources, facts_of
+from pilotlight_gateway.rollouts.rollout_facts import FactSources, facts_of, is_promoted, paired_functions
+from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
-EVERY_S = 0.5
-SHOWN_EVERY_S = 5.0
-"""A verdict that says nothing new is written down so often."""
+EVERY_S = 0.25
 PAGES_AT_ONCE = 8
 """Pages of calls of one rollout that are folded before the next rollout has its turn."""
+HELD = 1_000
+"""Rollouts whose evidence is kept in memory."""
+FAILED_S = 10.0
+"""After which a rollout that could not go on is looked at again."""
 
 log = structlog.get_logger(__name__)
+
+
+class _Held(NamedTuple):
+    evidence: Evidence
+    revision: int
+
+
+Tell = Callable[[RolloutRecord, Rollout, RolloutNews, float], Awaitable[None]]
 
 
 @dataclass(kw_only=True)
@@ -50,75 +59,107 @@ class RolloutKeeper:
     make_twin: Callable[[VersionRecord], Awaitable[VersionRecord]]
     """`Deployer.twin`."""
     sources: FactSources
-    events: EventLog
+    gates: RolloutGates
+    tell: Tell
+    rate_of: Callable[[Sequence[str]], Awaitable[float]]
+    """Calls an hour of functions (`tenant:app.function`); 0: it is not known."""
+    check: Callable[[RolloutRecord, Rollout], Awaitable[str]]
+    """Why the new versions may not run; "": they may."""
     wall: Callable[[], float] = time.time
     counts: Counter[str] = field(default_factory=Counter)
     """Folded calls, and what rollouts came to."""
-    _shown_at: dict[str, float] = field(default_factory=dict)
+    _held: dict[str, _Held] = field(default_factory=dict)
+    """Evidence as it was written last, by rollout."""
+    _failed: dict[str, float] = field(default_factory=dict)
 
     async def run(self, lease: Lease) -> None:
         """Keep them until the lease is lost."""
-        while lease.valid(time.monotonic()):
-            for record in list(self.registry.iter_rollouts()):
-                if record.running is not None:
-                    await self._keep_safely(record)
-            await asyncio.sleep(EVERY_S)
+        self._held.clear()
+        async with asyncio.TaskGroup() as asking:
+            while lease.valid(time.monotonic()):
+                for record in list(self.registry.iter_rollouts()):
+                    if record.running is not None and lease.valid(time.monotonic()):
+                        await self._keep_safely(asking, record)
+                await asyncio.sleep(EVERY_S)
 
-    async def _keep_safely(self, record: RolloutRecord) -> None:
+    async def _keep_safely(self, asking: asyncio.TaskGroup, record: RolloutRecord) -> None:
         """Keep one; what goes wrong there is its own."""
+        rollout = record.running
+        if rollout is None or self.wall() < self._failed.get(rollout.id, 0.0):
+            return
         try:
-            await self.keep(record)
+            await self.keep(asking, record)
         except (BusError, OSError) as error:
             log.warning("a rollout is looked at later", tenant=record.tenant, app=record.app, error=str(error))
         except KeyConflict:
-            pass  # somebody else has it now
-        except PilotlightError as error:
-            log.warning("a rollout could not go on", tenant=record.tenant, app=record.app, reason=error.detail)
-        except Exception:
-            log.exception("a rollout could not go on", tenant=record.tenant, app=record.app)
+            log.info("a rollout was kept by somebody else", tenant=record.tenant, app=record.app)
+        except Exception as error:
+            reason = error.detail if isinstance(error, PilotlightError) else ""
+            log.exception("a rollout could not go on", tenant=record.tenant, app=record.app, reason=reason)
+            if len(self._failed) >= HELD:
+                self._failed.clear()
+            self._failed[rollout.id] = self.wall() + FAILED_S
 
-    async def keep(self, record: RolloutRecord) -> None:
-        """Fold what is new of a rollout, and take the step that is due."""
+    async def keep(self, asking: asyncio.TaskGroup, record: RolloutRecord) -> None:
+        """Fold what is new of a rollout, and do what follows."""
         rollout = record.running
         if rollout is None:
             return
-        evidence = await self._fold(record, rollout)
-        at = self.wall()
-        verdict = verdict_of(evidence, at)
+        if rollout.state is RolloutState.ROLLING_BACK:
+            await self._undo_promotion(record, rollout)
+        evidence = await self._folded(record, rollout)
         if rollout.state is RolloutState.STARTING:
             rollout = await self._with_twins(record, rollout)
-        facts = await facts_of(self.sources, record, rollout, evidence, at)
-        step = next_step(rollout, verdict, facts, at)
-        if step is not None:
-            await self._take(record, step, verdict, at)
-        elif self._is_news(rollout, verdict, at):
-            await self._show(record, rollout, verdict)
+        checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
+        rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
+        at, source = self.wall(), (self.sources, record.tenant, record.app)
+        facts = facts_of(*source, rollout, checks=checks, gate=None, calls_per_hour=rate)
+        if rollout.terms.gate and rollout.step >= 0 and why_not_on(evidence, rollout, at, facts) == "gate":
+            gate = self.gates.answer(asking, record, rollout)
+            facts = facts_of(*source, rollout, checks=checks, gate=gate, calls_per_hour=rate)
+        decision = decide(evidence, rollout, at, facts)
+        if decision.action is not Action.STAY:
+            await self._do(record, rollout, decision, at)
 
-    async def _fold(self, record: RolloutRecord, rollout: Rollout) -> Evidence:
+    # -- evidence -----------------------------------------------------------------------------------------------
+
+    async def _folded(self, record: RolloutRecord, rollout: Rollout) -> Evidence:
         """The evidence with all that was told since, as it is stored."""
-        kept = await self.store.read(record.tenant, record.app)
-        if kept is not None and kept.evidence.rollout == rollout.id:
-            evidence, revision = kept.evidence, kept.revision
-        else:
-            place = await self.store.last_place()
-            evidence, revision = begin_evidence(rollout, streams=self._streams(rollout), seq=place), 0
-            revision = await self.store.write(
-                record.tenant, record.app, evidence, kept.revision if kept is not None else revision
-            )
+        evidence, revision = (
+            self._held.pop(rollout.id) if rollout.id in self._held else await self._begun(record, rollout)
+        )
+        place = evidence.seq
         for _ in range(PAGES_AT_ONCE):
-            messages = await self.store.messages(record.tenant, record.app, evidence.seq)
-            for seq, message in messages:
+            page = await self.store.page(record.tenant, record.app, place)
+            for seq, message in page.messages:
                 fold(evidence, seq, message.calls)
-                self.counts["calls"] += len(message.calls)
-                await asyncio.sleep(0)
-            if not messages:
+                self.counts["folded"] += len(message.calls)
+                await asyncio.sleep(0)  # a page may be thousands of calls, and this loop serves callers too
+            if page.messages:
+                revision = await self.store.write(record.tenant, record.app, evidence, revision)
+            place = page.last
+            if page.is_last:
                 break
-            revision = await self.store.write(record.tenant, record.app, evidence, revision)
+        if len(self._held) < HELD:
+            self._held[rollout.id] = _Held(evidence, revision)
         return evidence
 
-    def _streams(self, rollout: Rollout) -> bool:
-        versions = [self.registry.version(version) for version in rollout.canary.values()]
-        return any(method.mode is Mode.GENERATOR for one in versions if one is not None for method in one.spec.methods)
+    async def _begun(self, record: RolloutRecord, rollout: Rollout) -> _Held:
+        """What is stored of a rollout's evidence; begun now if nothing is."""
+        kept = await self.store.read(record.tenant, record.app)
+        if kept.evidence is not None and kept.evidence.rollout == rollout.id:
+            return _Held(kept.evidence, kept.revision)
+        streaming = [name for name, version in rollout.canary.items() if self._streams(version)]
+        shadowed = paired_functions(self.registry, rollout) if rollout.terms.twin and self.sources.has_pairs else ()
+        evidence = start(rollout, streaming=streaming, shadowed=shadowed)
+        evidence.seq = await self.store.last_place()
+        return _Held(evidence, await self.store.write(record.tenant, record.app, evidence, kept.revision))
+
+    def _streams(self, version_id: str) -> bool:
+        version = self.registry.version(version_id)
+        return version is not None and any(method.mode is Mode.GENERATOR for method in version.spec.methods)
+
+    # -- what follows -------------------------------------------------------------------------------------------
 
     async def _with_twins(self, record: RolloutRecord, rollout: Rollout) -> Rollout:
         """The rollout with its twins, made now if they are not there yet."""
@@ -142,81 +183,58 @@ class RolloutKeeper:
         now = changed.running if changed is not None else None
         return now if now is not None and now.id == rollout.id else rollout
 
-    async def _take(self, record: RolloutRecord, step: RolloutStep, verdict: Verdict, at: float) -> None:
-        """Write a step down, unless somebody has changed the rollout meanwhile: then it is decided anew."""
-        if step.promotes:
-            try:
-                await self.moves.promote(record.tenant, record.app, step.rollout)
-            except (Conflict, NotFound) as error:
-                await self._supersede(record, step.rollout, error.detail, at)
+    async def _do(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision, at: float) -> None:
+        """Write a decision down, unless somebody has changed the rollout meanwhile: then it is decided anew."""
+        if decision.action is Action.PROMOTE:
+            decision = await self._promoted(record, rollout, decision)
+            if decision.action is Action.STAY:
                 return
-        before = record.running
         taken = False
 
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
             nonlocal taken
-            taken = False
-            if present is None or before is None or not _is_as_decided(present, before):
-                return present
-            taken = True
-            after = replace(step.rollout, verdict=verdict)
-            if after.state is RolloutState.ROLLING_BACK and before.state is not RolloutState.ROLLING_BACK:
-                return rolled_back(present, at, step.rollout.reason, verdict, marked=step.marks)
-            if not after.is_running:
-                return ended(moved(present, replace(before, verdict=verdict)), at, after.state, after.reason)
-            return moved(present, after)
+            taken = present is not None and present.running == rollout
+            return after(present, decision, at) if taken and present is not None else present
 
-        await self.registry.change_rollout(record.tenant, record.app, change)
-        if taken and step.event:
-            self.counts[step.event] += 1
-            self._tell(record, step.rollout, step.event, step.said, verdict, at)
+        changed = await self.registry.change_rollout(record.tenant, record.app, change)
+        if not taken or changed is None or changed.rollout is None:
+            return
+        self.counts[decision.action.value] += 1
+        for news in decision.news:
+            await self.tell(changed, changed.rollout, news, at)
 
-    async def _supersede(self, record: RolloutRecord, rollout: Rollout, why: str, at: float) -> None:
-        def change(present: RolloutRecord | None) -> RolloutRecord | None:
-            now = present.running if present is not None else None
-            if present is None or now is None or now.id != rollout.id:
-                return present
-            return ended(present, at, RolloutState.SUPERSEDED, why)
+    async def _promoted(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision) -> RolloutDecision:
+        """Put the new versions into service; what is said of the rollout then."""
+        present = await self.registry.rollout(record.tenant, record.app)
+        if present is None or present.running != rollout:
+            return RolloutDecision()  # a person's word came between
+        try:
+            await self.moves.promote(record.tenant, record.app, rollout)
+        except (BadInput, Conflict, NotFound, QuotaExceeded) as error:
+            why = error.detail
+            news = (RolloutNews("rollout.superseded", f"The rollout cannot be promoted: {why}"),)
+            return replace(decision, action=Action.END, state=RolloutState.SUPERSEDED, reason=why, news=news)
+        news = (RolloutNews("rollout.promoted", f"The rollout is promoted: {decision.reason}"),)
+        return replace(decision, action=Action.END, state=RolloutState.PROMOTED, news=news)
 
-        await self.registry.change_rollout(record.tenant, record.app, change)
-        self._tell(record, rollout, "superseded", why, rollout.verdict, at)
-
-    def _is_news(self, rollout: Rollout, verdict: Verdict, at: float) -> bool:
-        """Whether a verdict is to be shown: it is another one, or the last was shown a while ago and calls came."""
-        before = rollout.verdict
-        if verdict.word != before.word or (verdict.evidence >= HOLD) != (before.evidence >= HOLD):
-            return True
-        return verdict.calls != before.calls and at - self._shown_at.get(rollout.id, 0.0) >= SHOWN_EVERY_S
-
-    async def _show(self, record: RolloutRecord, rollout: Rollout, verdict: Verdict) -> None:
-        """Write the verdict into the record, for people. It changes no call's side, so `revision` stays."""
-        if len(self._shown_at) > 10_000:
-            self._shown_at.clear()
-        self._shown_at[rollout.id] = self.wall()
-
-        def change(present: RolloutRecord | None) -> RolloutRecord | None:
-            if present is None or not _is_as_decided(present, rollout) or present.rollout is None:
-                return present
-            return replace(present, rollout=replace(present.rollout, verdict=verdict))
-
-        await self.registry.change_rollout(record.tenant, record.app, change)
-
-    def _tell(
-        self, record: RolloutRecord, rollout: Rollout, event: str, said: str, verdict: Verdict, at: float
-    ) -> None:
-        says = f"Rollout {rollout.number} of {record.app}: {event.replace('_', ' ')}: {said}"
-        facts = {
-            "app": record.app, "rollout": rollout.id, "state": str(rollout.state), "share": rollout.share,
-            "evidence": verdict.evidence, "verdict": verdict.word,
-        }  # fmt: skip
-        self.events.note(
-            PlatformEvent(
-                at=at, kind=f"rollout.{event}", tenant=record.tenant, says=says[:SENTENCE_LENGTH], facts=facts
-            )
-        )
+    async def _undo_promotion(self, record: RolloutRecord, rollout: Rollout) -> None:
+        """An abort goes before a promotion that was under way: the old versions are put back."""
+        app = self.registry.app_nowait(record.tenant, record.app)
+        if is_promoted(rollout, app):
+            await self.moves.demote(record.tenant, record.app, rollout)
 
 
-def _is_as_decided(present: RolloutRecord, before: Rollout) -> bool:
-    """Whether a rollout is where it was when it was decided on, but for what is shown of it."""
-    now = present.running
-    return now is not None and replace(now, verdict=before.verdict, twins=before.twins) == before
+def after(record: RolloutRecord, decision: RolloutDecision, at: float) -> RolloutRecord:
+    """The record when a decision on its running rollout is written. Pure."""
+    rollout = record.running
+    if rollout is None:
+        return record
+    match decision.action:
+        case Action.MOVE if decision.rollout is not None:
+            return moved(record, decision.rollout)
+        case Action.ROLL_BACK:
+            return rolled_back(record, at, decision.reason, decision.verdict, marked=decision.marked)
+        case Action.END if decision.state is not None:
+            with_verdict = replace(record, rollout=replace(rollout, verdict=decision.verdict))
+            return ended(with_verdict, at, decision.state, decision.reason)
+    return record

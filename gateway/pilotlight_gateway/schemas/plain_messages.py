@@ -19,7 +19,7 @@ MEANINGS = {
     URL_PATTERN: "a URL, such as https://example.com/hook",
 }
 _PATTERN = re.compile(r"Expected `str` matching regex (['\"])(.*)\1")
-_CHOICE = re.compile(r"\^([a-z.\[\]]*)\(([a-z|.\[\]]+)\)")
+_CHOICE = re.compile(r"\^([a-z.\[\]]*)\(([a-z_|.\[\]]+)\)")
 
 
 _EXPECTED = re.compile(r"Expected `([^`]+)`(.*?)(?:, got `([^`]+)`)?", re.DOTALL)

@@ -24,11 +24,16 @@ WITHIN_S = 10.0
 MEMORY = 512 * 2**20
 LARGEST = 256 * 1024
 """Characters of a schema that is compared."""
+AT_ONCE = 2
+"""Processes that compare."""
 SAMPLES = 2_000
 DEEPEST = 6
 UNPROVEN = frozenset({"pattern", "format"})
 """Keywords whose changes the library does not judge."""
 WITNESS = 500
+
+
+_running = asyncio.Semaphore(AT_ONCE)
 
 
 class SchemaChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,21 +64,31 @@ async def breaking_changes(old: Sequence[MethodSpec], new: Sequence[MethodSpec])
         else:
             asked.append((name, "input", method.input_schema, other.input_schema))
             asked.append((name, "output", method.output_schema, other.output_schema))
-    for name, part, before, after in asked:
-        if (change := await _compared(name, part, before, after)) is not None:
+    differing = [one for one in asked if one[2] != one[3]]
+    questions = [_question(*one) for one in differing]
+    answers = await _answers([one for one in questions if one is not None])
+    for (name, part, before, after), question in zip(differing, questions, strict=True):
+        answer = next(answers) if question is not None else TOO_LARGE
+        if (change := _change(name, part, before, after, answer)) is not None:
             found.append(change)
     return found
 
 
-async def _compared(name: str, part: str, old: dict[str, Any], new: dict[str, Any]) -> SchemaChange | None:
-    if old == new:
-        return None
-    question = json.dumps({"part": part, "old": old, "new": new})
-    if len(question) > LARGEST:
-        return SchemaChange(method=name, part=part, says="its schema is too large to be compared")
-    answer = await _asked(question.encode())
-    if answer is None:
-        return SchemaChange(method=name, part=part, says="comparing its schemas took too long, or failed")
+TOO_LARGE: dict[str, Any] = {"why": "its schema is too large to be compared"}
+FAILED: dict[str, Any] = {"why": "comparing its schemas took too long, or failed"}
+
+
+def _question(_name: str, part: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any] | None:
+    """What is asked about two schemas; None: they are too large."""
+    question = {"part": part, "old": old, "new": new}
+    return question if len(json.dumps(question)) <= LARGEST else None
+
+
+def _change(
+    name: str, part: str, old: dict[str, Any], new: dict[str, Any], answer: dict[str, Any]
+) -> SchemaChange | None:
+    if why := answer.get("why"):
+        return SchemaChange(method=name, part=part, says=f"unproven: {why}")
     if answer["fits"] and (changed := _unjudged(old, new)):
         return SchemaChange(method=name, part=part, says=f"unproven: its {' and '.join(changed)} changed")
     if answer["fits"]:
@@ -84,23 +99,36 @@ async def _compared(name: str, part: str, old: dict[str, Any], new: dict[str, An
     return SchemaChange(method=name, part=part, says=says, witness=witness, is_proven=bool(witness))
 
 
-async def _asked(question: bytes) -> dict[str, Any] | None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "pilotlight_gateway.schemas.schema_compat",
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+async def _answers(questions: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What the library says, in the order of the questions, by one process with nothing of this one's environment."""
+    if not questions:
+        return iter(())
+    async with _running:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-m", "pilotlight_gateway.schemas.schema_compat", env={},
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(WITHIN_S):
+                out, _ = await process.communicate(json.dumps(questions).encode())
+        except TimeoutError:
+            out = b""
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+    said = out.splitlines()
+    answers = [_read(said[place]) if place < len(said) else FAILED for place in range(len(questions))]
+    return iter(answers)
+
+
+def _read(line: bytes) -> dict[str, Any]:
     try:
-        async with asyncio.timeout(WITHIN_S):
-            out, _ = await process.communicate(question)
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return None
-    try:
-        answer = json.loads(out) if process.returncode == 0 else None
+        answer = json.loads(line)
     except ValueError:
-        return None
-    return answer if isinstance(answer, dict) else None
+        return FAILED
+    known = isinstance(answer, dict) and ("why" in answer or {"fits", "witness"} <= answer.keys())
+    return answer if known else FAILED
 
 
 def _unjudged(old: Any, new: Any) -> list[str]:
@@ -200,8 +228,13 @@ def main() -> None:
     """Answer the question of the standard input."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (int(WITHIN_S), int(WITHIN_S)))
-    asked = json.loads(sys.stdin.buffer.read())
-    sys.stdout.write(json.dumps(compare(asked["part"], asked["old"], asked["new"])))
+    for asked in json.loads(sys.stdin.buffer.read()):
+        try:
+            answer = compare(asked["part"], asked["old"], asked["new"])
+        except Exception as error:  # noqa: BLE001 - whatever the library says of a tenant's schema
+            answer = {"why": f"its schemas cannot be compared ({type(error).__name__})"}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

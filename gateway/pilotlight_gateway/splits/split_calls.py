@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pilotlight_core.bus import BusError
-from pilotlight_core.model.errors import PilotlightError, Unavailable
+from pilotlight_core.model.errors import Conflict, PilotlightError, Unavailable
 from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.rollouts.split_units import asker_of
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.call_port import (
@@ -31,6 +32,7 @@ from pilotlight_gateway.calls.call_port import (
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
 from pilotlight_gateway.splits.splits import Splits
+from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 STALE = "stale_split"
@@ -58,9 +60,24 @@ def may_move(call: PreparedCall, error: PilotlightError) -> bool:
     )
 
 
-def by_other(result: CallResult, call: PreparedCall, code: str) -> CallResult:
-    """The result of a call that another version has run, after `code`."""
-    return msgspec.structs.replace(result, fallback=result.fallback or call.version.ref, moved=code)
+class Left(NamedTuple):
+    """What a call came to at the version that it has left."""
+
+    code: str = ""
+    container: str = ""
+    """That it ran in; "": in none, or it is not known."""
+
+
+def left_of(error: PilotlightError) -> Left:
+    """The same of an error."""
+    return Left(error.wire_code, error.course.container if isinstance(error.course, CallResult) else "")
+
+
+def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
+    """The result of a call that another version has run."""
+    return msgspec.structs.replace(
+        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.container
+    )
 
 
 class SplitCalls:
@@ -102,9 +119,9 @@ class SplitCalls:
         moving, failed = call, error
         for _ in range(TRIES):
             again = await self._again(moving, failed)
-            code = failed.wire_code
+            left = left_of(failed)
             try:
-                return by_other(await self._calls.run(again), again, code)
+                return by_other(await self._calls.run(again), again, left)
             except PilotlightError as another:
                 moving, failed = again, another
         raise failed
@@ -116,7 +133,7 @@ class SplitCalls:
 
     async def _stream(self, call: PreparedCall, taker: ChunkTaker | None) -> AsyncIterator[list[CallEvent]]:
         """The events of a call, or of those that take its place: it has had no chunk then."""
-        moving, code = call, ""
+        moving, left = call, Left()
         for last in (*[False] * TRIES, True):
             watched = _WatchedTaker(taker)
             failed: PilotlightError | None = None
@@ -125,15 +142,21 @@ class SplitCalls:
                 async with aclosing(events):
                     async for bunch in events:
                         watched.has_begun = watched.has_begun or any(isinstance(one, ChunkEvent) for one in bunch)
-                        if code and isinstance(bunch[-1], CallResult):
-                            bunch[-1] = by_other(bunch[-1], moving, code)
+                        if left.code and isinstance(bunch[-1], CallResult):
+                            bunch[-1] = by_other(bunch[-1], moving, left)
                         yield bunch
                 return
             except PilotlightError as error:
                 failed = error
+            if watched.has_begun and failed.wire_code == STALE:
+                raise Conflict(
+                    f"{moving.version.ref} was rolled back before this stream ended, and no other version goes on "
+                    "with it: what came so far is what it made.",
+                    code="version_withdrawn",
+                ) from failed
             if last or watched.has_begun:
                 raise failed
-            code = failed.wire_code
+            left = left_of(failed)
             moving = await self._again(moving, failed)
 
     async def _again(self, call: PreparedCall, error: PilotlightError) -> PreparedCall:
@@ -152,8 +175,8 @@ class SplitCalls:
         if error.wire_code == STALE:
             asker = asker_of(call.tenant, call.key, call.call_id, call.head)
             chosen = self._splits.choose(record, control, asker)
-            return self._instead(call, chosen.version, error, chosen.side, chosen.split)
-        return self._instead(call, control, error, None, record.revision)
+            return await self._instead(call, chosen.version, error, chosen.side, chosen.split)
+        return await self._instead(call, control, error, None, record.revision)
 
     async def _control(self, call: PreparedCall, *, is_stale: bool) -> VersionRecord | None:
         """What is deployed of a call's function.
@@ -170,17 +193,24 @@ class SplitCalls:
             return None
         return registry.version(deployed) or await registry.fetch_version(deployed)
 
-    @staticmethod
-    def _instead(
-        call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Any, split: int
+    async def _instead(
+        self, call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Side | None, split: int
     ) -> PreparedCall:
         method = call.method if version.id == call.version.id else method_for(call, version)
-        if method is None or call.hooks is not None:
+        if method is None:
             raise Unavailable(
-                "Its version was rolled back, and the old one takes other arguments: send it again.",
+                "Its version was rolled back, and the old one takes other arguments: try again.",
                 code="starting", retry_after=0.1,
             ) from error  # fmt: skip
-        return call.instead(version, method, call.scheduling, None, side, split)
+        hooks = await hook_versions(self._registry, version)
+        return call.instead(version, method, call.scheduling, hooks, side, split, last_number_of(call, error))
+
+
+def last_number_of(call: PreparedCall, error: PilotlightError) -> int:
+    """The highest grant number that a call has used which came to `error`."""
+    course = error.course
+    grant = course.grant if isinstance(course, CallResult) else None
+    return call.last_number if grant is None else max(call.last_number, grant.grant_number)
 
 
 class _WatchedTaker:

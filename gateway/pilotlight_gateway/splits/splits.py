@@ -29,9 +29,9 @@ class Chosen(NamedTuple):
 class Splits:
     """Of one gateway."""
 
-    def __init__(self, registry: RegistryPort) -> None:
+    def __init__(self, registry: RegistryPort, counts: Counter[str] | None = None) -> None:
         self._registry = registry
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter() if counts is None else counts
         """Calls by what they were drawn by: their unit, or `unkeyed` where they did not say what they should."""
 
     def record_of(self, version: VersionRecord) -> RolloutRecord | None:

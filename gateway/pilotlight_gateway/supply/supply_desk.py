@@ -80,17 +80,20 @@ class SupplyDesk:
         Raises:
             BadInput: a signature does not hold; naming it, and the file. PolicyRefused: names rules and components.
         """
-        found: dict[str, VersionReview] = {}
-        for manifest in manifests:
-            own = {of: text for of, text in signatures.items() if of == CODE or of in _artifacts(manifest)}
-            signed_by = await self._signed_by(manifest, own, at)
-            found[manifest.function] = await self.reviewed(manifest, own, signed_by, {}, at, with_content=with_content)
-        known = {name for manifest in manifests for name in _artifacts(manifest)} | {CODE}
-        if unknown := sorted(set(signatures) - known):
+        known = {name: manifest for manifest in manifests for name in (CODE, *_artifacts(manifest))}
+        if unknown := sorted(set(signatures) - set(known)):
             raise BadInput(
                 f"signatures: {unknown[0]!r} is none of what is deployed: {', '.join(sorted(known))}.",
                 field="signatures",
             )
+        # Once for all functions: they share their code, and artifacts by their names.
+        signed_by = await self._signed_by(known, signatures, at)
+        found: dict[str, VersionReview] = {}
+        for manifest in manifests:
+            names = {CODE, *_artifacts(manifest)}
+            own = {of: text for of, text in signatures.items() if of in names}
+            keys = {of: key for of, key in signed_by.items() if of in names}
+            found[manifest.function] = await self.reviewed(manifest, own, keys, {}, at, with_content=with_content)
         _refuse(found)
         return found
 
@@ -130,7 +133,11 @@ class SupplyDesk:
             facts = replace(facts, pickled=await pickled_files(self.blobs, manifest.tenant, manifest.artifacts))
         if any(each.needs_data for each in policies):
             facts = await self._with_data(facts)
-        findings = [each for owner, record in held.items() for each in findings_of(record.policy, owner, facts)]
+        findings = [
+            each
+            for owner, record in held.items()
+            for each in await asyncio.to_thread(findings_of, record.policy, owner, facts)
+        ]
         revisions = {owner.value: record.revision for owner, record in held.items()}
         return VersionReview(
             facts=facts, verdict=verdict_of(findings, at, facts.data, revisions), signatures=signatures
@@ -182,17 +189,19 @@ class SupplyDesk:
             return replace(facts, data_fault=error.detail)
         return facts if data is None else replace(facts, data=data.about(facts.at), known=data.of)
 
-    async def _signed_by(self, manifest: Manifest, signatures: Mapping[str, bytes], at: float) -> dict[str, str]:
-        """By what was signed, the key. Raises BadInput: a signature does not hold."""
-        if not signatures:
-            return {}
-        trust = await self.trust.read(manifest.tenant)
-        try:
-            return {
-                of: verify_folder(of, text, signed_parts(manifest, of), trust, at).id for of, text in signatures.items()
-            }
-        except SignatureFault as error:
-            raise BadInput(f"signatures: {error}", field="signatures") from None
+    async def _signed_by(
+        self, known: Mapping[str, Manifest], signatures: Mapping[str, bytes], at: float
+    ) -> dict[str, str]:
+        """By what was signed, of which `known` says where it is, the key. Raises BadInput: one does not hold."""
+        found: dict[str, str] = {}
+        for of, text in signatures.items():
+            trust = await self.trust.read(known[of].tenant)
+            try:
+                key = await asyncio.to_thread(verify_folder, of, text, signed_parts(known[of], of), trust, at)
+            except SignatureFault as error:
+                raise BadInput(f"signatures: {error}", field="signatures") from None
+            found[of] = key.id
+        return found
 
     async def _signatures_of(
         self, version: VersionRecord, manifest: Manifest, at: float

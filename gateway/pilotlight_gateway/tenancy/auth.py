@@ -135,6 +135,10 @@ class SessionChecks(Protocol):
         """Why its session is valid no more."""
         ...
 
+    def is_of_token(self, principal: Principal) -> bool:
+        """Whether an issuer's token stands behind its session, and no key."""
+        ...
+
 
 class KeyAuthenticator:
     """Checks API keys against the registry's mirror, and has `tokens` and `sessions` checked. `clock` is monotonic,
@@ -163,8 +167,11 @@ class KeyAuthenticator:
         """Why a principal that was valid is so no more; None: it is, as far as the mirror knows."""
         if principal.origin is not None and self._tokens is not None:
             return self._tokens.why_ended(principal)
-        if principal.session and self._sessions is not None and (ended := self._sessions.why_ended(principal)):
-            return ended
+        if principal.session and self._sessions is not None:
+            if ended := self._sessions.why_ended(principal):
+                return ended
+            if self._sessions.is_of_token(principal):
+                return self._why_tenant_ended(principal)
         key, tenant = self._registry.key_nowait(principal.key_id), self._registry.tenant_nowait(principal.tenant)
         if key is None or key.revoked:
             return Unauthenticated("The API key was revoked.")
@@ -173,6 +180,10 @@ class KeyAuthenticator:
         if tenant is not None and tenant.disabled:
             return Unauthenticated("The API key's tenant is disabled.")
         return None
+
+    def _why_tenant_ended(self, principal: Principal) -> Unauthenticated | None:
+        tenant = self._registry.tenant_nowait(principal.tenant)
+        return Unauthenticated("The session's tenant is disabled.") if tenant is None or tenant.disabled else None
 
     def known(self, authorization: bytes) -> Principal | None:
         found = self._trusted.get(authorization)

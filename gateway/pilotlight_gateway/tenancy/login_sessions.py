@@ -1,7 +1,9 @@
-"""Sessions: what a browser has in place of an API key, for some hours. `pl_session_<43>`, 256 random bits in base 64.
+"""Sessions: what a browser has in place of an API key, or of an issuer's token, for some hours. `pl_session_<43>`, 256
+random bits in base 64.
 
 The registry has the digest of a token alone. Each request looks at the key's own record again, so a session ends with
-its key. A link into the dashboard has a code, `pl_login_<43>`, which is exchanged once, for one session.
+its key; one that an issuer's token has opened ends with that token, and when its issuer's record changes. A link into
+the dashboard has a code, `pl_login_<43>`, which is exchanged once, for one session.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from pilotlight_core.model.errors import Forbidden, PilotlightError, Unauthentic
 from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_core.model.tenancy import KeyRecord
 from pilotlight_gateway.tenancy.api_keys import is_alive
-from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, Principal
-from pilotlight_gateway.tenancy.registry_port import RegistryPort, TenantRegistry
+from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, Principal, TokenOrigin
+from pilotlight_gateway.tenancy.registry_port import IssuerRegistry, RegistryPort, TenantRegistry
 
 SESSION_S = 8 * 3_600.0
 IDLE_S = 30 * 60.0
@@ -53,19 +55,22 @@ def is_open(record: SessionRecord, at: float) -> bool:
 
 
 async def open_session(registry: RegistryPort, principal: Principal, at: float, *, link: bool = False) -> NewSession:
-    """A new session of whoever has a key, or with `link` the code of one.
+    """A new session of whoever has a key, or with `link` the code of one; or of whoever has an issuer's token.
 
     Raises:
-        Forbidden: it is no API key, or one whose requests are written down one by one.
+        Forbidden: it is neither, or a key whose requests are written down one by one.
     """
     if principal.session:
         raise Forbidden("A session opens no other one: use the API key.")
+    if principal.origin is not None and not link:
+        await _make_room(registry, principal.tenant, principal.key_id, at)
+        return await _put_token_session(registry, principal, principal.origin, at)
     record = registry.key_nowait(principal.key_id) or await registry.key(principal.key_id)
     if principal.origin is not None or record is None or record.certificate:
-        raise Forbidden("Only an API key opens a session: no token of an issuer, and no certificate.")
+        raise Forbidden("Only an API key makes a link, and it or a token of an issuer a session: no certificate does.")
     if record.break_glass:
         raise Forbidden("A break-glass key opens no session: each request with it is written down.")
-    await _make_room(registry, record, at)
+    await _make_room(registry, record.tenant, record.id, at)
     return await _put_session(registry, record, at, link=link)
 
 
@@ -116,7 +121,7 @@ def session_info(registry: TenantRegistry, principal: Principal) -> SessionInfo:
 class LoginSessions:
     """Finds whom a session's token is about. `wall` is unix seconds."""
 
-    def __init__(self, registry: TenantRegistry, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, registry: IssuerRegistry, *, wall: Callable[[], float] = time.time) -> None:
         self._registry = registry
         self._wall = wall
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_A_TIME)
@@ -134,6 +139,8 @@ class LoginSessions:
                 record = await self._registry.session(name)
         if record is None or record.link or not is_open(record, at):
             raise _ended()
+        if record.issuer:
+            return await self._of_token(record, name, at)
         key = self._registry.key_nowait(record.key) or await self._registry.key(record.key)
         if key is None or not is_alive(key, at) or key.tenant != record.tenant:
             raise Unauthenticated("The session's API key is valid no more: log in again.")
@@ -141,10 +148,29 @@ class LoginSessions:
             await self._note_seen(name, at)
         return Principal(tenant=key.tenant, key_id=key.id, scopes=frozenset(key.scopes), session=name)
 
+    async def _of_token(self, record: SessionRecord, name: str, at: float) -> Principal:
+        if not self._holds(record):
+            raise Unauthenticated("The record of the session's issuer was changed: log in again.")
+        if at - record.seen_at >= SEEN_EVERY_S:
+            await self._note_seen(name, at)
+        return Principal(tenant=record.tenant, key_id=record.key, scopes=frozenset(record.scopes), session=name)
+
+    def _holds(self, record: SessionRecord) -> bool:
+        """Whether the issuer of a session's token is on record as it was."""
+        now = next((one for one in self._registry.issuers() if one.name == record.issuer), None)
+        return now is not None and now.changed_at == record.issuer_changed_at
+
     def why_ended(self, principal: Principal) -> Unauthenticated | None:
         """Why a session that was good is so no more; None: it is, as far as the mirror knows."""
         record = self._registry.session_nowait(principal.session)
-        return None if record is not None and is_open(record, self._wall()) else _ended()
+        if record is None or not is_open(record, self._wall()):
+            return _ended()
+        return _ended() if record.issuer and not self._holds(record) else None
+
+    def is_of_token(self, principal: Principal) -> bool:
+        """Whether no key stands behind a session, but an issuer's token."""
+        record = self._registry.session_nowait(principal.session)
+        return record is not None and bool(record.issuer)
 
     async def _note_seen(self, name: str, at: float) -> None:
         def seen(present: SessionRecord | None) -> SessionRecord | None:
@@ -169,14 +195,29 @@ async def _put_session(registry: TenantRegistry, key: KeyRecord, at: float, *, l
     return NewSession(tenant=key.tenant, key=key.id, scopes=key.scopes, expires_at=record.expires_at, **told)
 
 
-async def _make_room(registry: TenantRegistry, key: KeyRecord, at: float) -> None:
+async def _put_token_session(
+    registry: TenantRegistry, principal: Principal, origin: TokenOrigin, at: float
+) -> NewSession:
+    token, scopes = "pl_session_" + secrets.token_urlsafe(RANDOM_BYTES), tuple(sorted(principal.scopes))
+    record = SessionRecord(
+        id=id_of_token(token), tenant=principal.tenant, key=principal.key_id, created_at=at,
+        expires_at=min(at + SESSION_S, origin.ends_at), seen_at=at, issuer=origin.issuer,
+        issuer_changed_at=origin.changed_at, scopes=scopes,
+    )  # fmt: skip
+    await registry.change_session(record.id, lambda _: record)
+    return NewSession(
+        tenant=principal.tenant, key=principal.key_id, scopes=scopes, expires_at=record.expires_at, token=token
+    )
+
+
+async def _make_room(registry: TenantRegistry, tenant: str, key: str, at: float) -> None:
     """Forget sessions that have ended, whoever's, and of one key and its tenant those that are too many."""
     sessions = list(registry.sessions())
     ended = [one for one in sessions if not is_open(one, at) or not _has_key(registry, one, at)]
     gone = {one.id for one in ended}
-    of_tenant = [one for one in sessions if one.tenant == key.tenant and one.id not in gone]
+    of_tenant = [one for one in sessions if one.tenant == tenant and one.id not in gone]
     of_tenant.sort(key=lambda one: one.seen_at)
-    of_key = [one for one in of_tenant if one.key == key.id]
+    of_key = [one for one in of_tenant if one.key == key]
     surplus = (
         *of_key[: max(0, len(of_key) - SESSIONS_PER_KEY + 1)],
         *of_tenant[: max(0, len(of_tenant) - SESSIONS_PER_TENANT + 1)],

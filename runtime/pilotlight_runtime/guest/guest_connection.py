@@ -1,8 +1,7 @@
 """The agent's end of a guest's socket, for asyncio: frames in by a callback, frames out through a bounded buffer.
 
 The frames of one turn of the event loop are written in groups: a write costs more than a small frame, and with all of
-a turn in one piece the guest would wait for the turn's end. That a stream may go on, nobody waits for: such frames do
-not fill a group.
+a turn in one piece the guest would wait for the turn's end.
 """
 
 from __future__ import annotations
@@ -13,16 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pilotlight_runtime.guest.frames import (
-    GROUP,
-    GROUP_BYTES,
-    SMALL_FRAME,
-    FrameDecoder,
-    FromGuest,
-    GuestFrame,
-    WindowUpdate,
-    encode,
-)  # fmt: skip
+from pilotlight_runtime.guest.frames import GROUP, GROUP_BYTES, SMALL_FRAME, FrameDecoder, FromGuest, GuestFrame, encode
 
 MAX_UNSENT = 128 * 2**20
 """Bytes that may wait for a guest that does not read: a few of the largest inputs."""
@@ -66,8 +56,6 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._group: list[bytes] = []
         """Frames of this turn of the loop that are not written yet."""
         self._group_bytes = 0
-        self._hurried = 0
-        """How many of them fill a group."""
         self._is_write_due = False
         self._loop = asyncio.get_running_loop()
         self._sent = 0
@@ -105,9 +93,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         self._sent += 1
         self._group.append(data)
         self._group_bytes = size
-        if type(frame) is not WindowUpdate:
-            self._hurried += 1
-        if self._hurried >= GROUP or size >= GROUP_BYTES:
+        if len(self._group) >= GROUP or size >= GROUP_BYTES:
             self._write()
         elif not self._is_write_due:
             self._is_write_due = True
@@ -121,7 +107,7 @@ class GuestConnection(asyncio.BufferedProtocol):
         group, size = self._group, self._group_bytes
         if not group or self._transport is None:
             return
-        self._group, self._group_bytes, self._hurried = [], 0, 0
+        self._group, self._group_bytes = [], 0
         if size < 2 * GROUP_BYTES:
             self._transport.write(b"".join(group))
         else:

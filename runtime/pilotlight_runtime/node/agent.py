@@ -221,7 +221,7 @@ class Agent:
 
     async def _sweep(self) -> None:
         while True:
-            due_s = _look_in(self._parts.containers.next_limit_at(at := time.monotonic()) - at)
+            due_s = _sweep_pause(self._parts.containers.next_limit_at(at := time.monotonic()) - at)
             await asyncio.sleep(due_s)
             at = time.monotonic()
             if self.loop_watch.tick(at, due_s):
@@ -284,7 +284,7 @@ class Agent:
             log.warning("a step of the end was cut short", step=name, error=str(error))
 
 
-def _look_in(seconds: float) -> float:
+def _sweep_pause(seconds: float) -> float:
     """In how many seconds to look at the limits of calls, the next of which is reached in so many."""
     return min(max(SWEEP_S, seconds), QUIET_SWEEP_S)
 

@@ -18,15 +18,15 @@ from pilotlight.definitions.version import VERSION
 from pilotlight_core.model.suggestions import did_you_mean, nearest
 
 COMMANDS = (
-    "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "alias", "scale", "container", "batch",
-    "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "dashboard", "fleet", "placement",
-    "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login", "logout", "whoami",
-    "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca", "plan", "record",
-    "simulate", "version",
+    "up", "deploy", "run", "call", "calls", "job", "logs", "events", "app", "alias", "rollout", "scale", "container",
+    "batch", "webhook", "secret", "trust", "policy", "sbom", "weights", "model", "stats", "dashboard", "fleet",
+    "placement", "explain", "diagnose", "profile", "usage", "billing", "price", "ledger", "tenant", "key", "login",
+    "logout", "whoami", "issuer", "keyset", "quota", "audit", "backup", "restore", "doctor", "node", "pool", "ca",
+    "plan", "record", "simulate", "version",
 )  # fmt: skip
 """Modules of `commands`, in the order of the help."""
 PLACES = {
-    "alias": "rollouts.alias",
+    "alias": "rollouts.alias", "rollout": "rollouts.rollout",
     "audit": "operator.audit", "backup": "operator.backup", "billing": "billing.billing", "ca": "operator.ca",
     "calls": "seeing.calls", "dashboard": "seeing.dashboard", "events": "seeing.events",
     "diagnose": "scaling.diagnose",

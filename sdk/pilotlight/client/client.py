@@ -20,6 +20,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.platform_events import PlatformEventsClient
 from pilotlight.client.resources.pools import PoolsClient
 from pilotlight.client.resources.rollouts.aliases import AliasesClient
+from pilotlight.client.resources.rollouts.rollouts import RolloutsClient
 from pilotlight.client.resources.secrets import SecretsClient
 from pilotlight.client.resources.stats import StatsClient
 from pilotlight.client.resources.supply import SupplyClient
@@ -72,6 +73,7 @@ class Client:
         self.weights = WeightsClient(self.platform)
         self.models = ModelsClient(self.platform)
         self.aliases = AliasesClient(self.platform)
+        self.rollouts = RolloutsClient(self.platform)
         self.batches = BatchesClient(self._connection, self.platform)
         self.jobs = JobsClient(self._connection, self.calls, self.platform)
         self.portal = shared_portal()

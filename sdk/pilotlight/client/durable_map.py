@@ -95,7 +95,7 @@ class DurableMap:
     async def _submit(self, call: OutgoingCall, body: bytes) -> tuple[bool, bytes]:
         """Submit a job; return whether it has ended, and its answer."""
         prefer = f"respond-async, wait={WAIT_S}"
-        headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": prefer}
+        headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": prefer, **call.headers}
         async with self._connection.open("POST", call.path, content=body, headers=headers) as answer:
             return answer.status_code != 202, await answer.aread()
 

@@ -97,6 +97,8 @@ class NestedClient:
                 "options(idempotency_key=…): calls within functions are carried out once for each run of their caller. "
                 "Leave it out."
             )
+        if settings.sticky is not None:
+            raise NestedRefused("options(sticky=…): calls within functions are on their caller's side. Leave it out.")
         if settings.run_at is not None:
             raise NestedRefused("options(run_at=…): calls within functions begin at once. Leave it out.")
 

@@ -21,6 +21,7 @@ class CallSettings(msgspec.Struct, frozen=True, kw_only=True):
     on_stage: Callable[[str, float, dict[str, Any]], object] | None = None
     idempotency_key: str | None = None
     run_at: float | None = None
+    sticky: str | None = None
 
 
 class CallTarget(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.host.key_sets import KeySet, SignedKeySet, newest_set, sign_keys
 from pilotlight_core.host.signing import BadSignature, Signer
+from pilotlight_core.model.supply.key_terms import KeyTerms
 
 
 def signers(folder: Path, *names: str) -> list[Signer]:
@@ -61,3 +62,23 @@ def test_its_file_and_its_record_are_the_same(tmp_path: Path) -> None:
 
     assert msgspec.json.decode(msgspec.json.encode(signed), type=SignedKeySet) == signed
     assert signed.read() == KeySet(serial=1, keys=(operator.public,))
+
+
+def test_keys_of_a_set_may_have_terms_and_one_of_those_that_count_signs(tmp_path: Path) -> None:
+    """Not one that expires, where there is another; of others the one that began to count last."""
+    operator, old, new, gone, strange = signers(tmp_path, "operator", "old", "new", "gone", "strange")
+    terms = {
+        old.public: KeyTerms(not_after=30.0), new.public: KeyTerms(not_before=10.0),
+        gone.public: KeyTerms(revoked_at=5.0, reason="lost"),
+    }  # fmt: skip
+    found = sign_keys(operator, [old.public, new.public, gone.public], 7, terms).check()
+    every = [each.key_id for each in (old, new, gone, strange)]
+
+    assert gone.key_id not in found.names()  # so that an agent of before refuses it too
+    assert [found.signing_order(every, at) for at in (5.0, 10.0, 30.0)] == [
+        [old.key_id], [new.key_id, old.key_id], [new.key_id],
+    ]  # fmt: skip
+    assert found.fault(gone.key_id, 0.0) == f"The key {gone.key_id} was revoked on 1970-01-01 00:00 UTC: lost."
+    assert "in no set of the platform's keys" in found.fault(strange.key_id, 0.0)
+    plain = sign_keys(operator, [old.public], 1).check()
+    assert (plain.terms, plain.fault(old.key_id, 1e12)) == ((), "")

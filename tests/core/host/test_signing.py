@@ -9,7 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.host.signing import PRIVATE, PUBLIC, BadSignature, NoKey, Signer, Verifier
+from pilotlight_core.host.signing import (
+    OPERATOR_PUBLIC,
+    PRIVATE,
+    PUBLIC,
+    BadSignature,
+    NoKey,
+    Signer,
+    Verifier,
+    keys_in,
+)
 from pilotlight_core.model.spec import FileEntry, SignedManifest
 from tests.builders.specs import function_spec, manifest
 
@@ -138,3 +147,16 @@ def test_a_file_may_have_several_public_keys(tmp_path: Path) -> None:
             Verifier.load_all(both)
     with pytest.raises(NoKey, match="There is no public key"):
         Verifier.load_all(tmp_path / "nowhere")
+
+
+def test_a_folder_may_have_further_keys_and_the_operators_public_one(tmp_path: Path) -> None:
+    """Those without their private half are no keys to sign with; who verifies takes the operator's too."""
+    first = Signer.load_or_create(tmp_path)
+    further = Signer.load_or_create(tmp_path, name=f"{PRIVATE}.next")
+    operator = Signer.load_or_create(tmp_path / "operator", name="operator_ed25519")
+    (tmp_path / OPERATOR_PUBLIC).write_bytes((tmp_path / "operator" / OPERATOR_PUBLIC).read_bytes())
+    (tmp_path / f"{PRIVATE}.lost.pub").write_bytes((tmp_path / PUBLIC).read_bytes())
+    (tmp_path / f"{PRIVATE}.broken.pub").write_bytes(b"nonsense")
+
+    assert keys_in(tmp_path) == {first.key_id: PRIVATE, further.key_id: f"{PRIVATE}.next"}
+    assert [each.key_id for each in Verifier.load_all(tmp_path)] == [first.key_id, operator.key_id]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from pilotlight_core.links import TO_AGENT, TO_GATEWAY, Link, LinkPort, link
-from pilotlight_core.model.messages.call_messages import Cancel, Started, Window
+from pilotlight_core.model.messages.call_messages import Cancel, Started
 from pilotlight_core.model.messages.message import Message
 
 
@@ -111,23 +111,6 @@ def test_a_turn_s_messages_are_one_write_and_arrive_in_order() -> None:
     assert len(agent.pipe.written) == 2
     gateway.hear(agent)
     assert (gateway.groups, gateway.got) == (2, [started(number) for number in range(link.GROUP + 3)])
-
-
-def test_windows_of_many_streams_share_a_write() -> None:
-    """Nobody waits for them: they fill no group that others are in, but are bounded all the same."""
-    _, gateway = ends()
-    window = Window(call_id="a", upto=32)
-    for number in range(link.GROUP - 1):
-        gateway.link.send(cancel(number))
-    for _ in range(link.GROUP):
-        gateway.link.send(window)
-    assert gateway.pipe.written == []
-    gateway.link.send(cancel(link.GROUP))
-    assert len(gateway.pipe.written) == 1
-
-    for _ in range(link.MOST):
-        gateway.link.send(window)
-    assert len(gateway.pipe.written) == 2
 
 
 def test_frames_may_come_in_any_pieces() -> None:

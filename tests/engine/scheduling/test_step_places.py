@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 
 import pytest
@@ -65,3 +66,36 @@ def test_the_least_is_one() -> None:
     with pytest.raises(ValueError, match="attention_tokens"):
         SchedulerLimits(attention_tokens=0)
     assert [SchedulerLimits(attention_tokens=4).places(at) for at in (0, 3, 4, 9)] == [1, 1, 2, 3]
+
+
+def test_a_flood_of_long_prompts_keeps_no_other_tenant_waiting() -> None:
+    """A step lasts as long as what it computes, and a little: the time to a first token is about that without it."""
+
+    def waits(*, flood: bool) -> list[float]:
+        """From when each question was asked to its first token."""
+        made = scheduler(
+            blocks=2300, max_running=4, attention_tokens=100, token_budget=32, quantum=32, burst=1024,
+            prefix_cache=False,
+        )  # fmt: skip
+        chance, now, asked, found = random.Random(3), 0.0, dict[str, float](), list[float]()
+        due = [(250.0 + 10_000.0 * number, f"short-{number}") for number in range(6)]
+        while due or asked:
+            while flood and sum(each.tenant == "flood" for each in made.sequences()) < 6:
+                add(made, f"long-{made._arrivals}", 2000, 2, tenant="flood")
+            while due and due[0][0] <= now:
+                at, name = due.pop(0)
+                asked[name] = at
+                add(made, name, chance.randint(128, 256), 2, tenant="asks")
+            if not (made.running or made.waiting):
+                now = due[0][0]
+                continue
+            spans = compute(made).spans
+            now += 5.0 + sum((span.end - span.start) * (1 + span.end / 100) for span in spans)
+            begun = [span.sequence.id for span in spans if span.sequence.generated and span.sequence.id in asked]
+            found += [now - asked.pop(name) for name in begun]
+        return found
+
+    alone, beside = waits(flood=False), waits(flood=True)
+
+    assert max(beside) <= 1.2 * max(alone)
+    assert sum(beside) <= 1.2 * sum(alone)

@@ -20,7 +20,7 @@ def test_a_text_is_a_list_of_one() -> None:
     """And how they are wanted is kept."""
     one, two = asked(input="a", encoding_format="base64"), asked(input=["a", "b"], dimensions=3, user="u")
     assert (one.count, bytes(memoryview(one.fields["input"])), one.as_base64) == (1, b'["a"]', True)
-    assert (two.count, two.as_base64, two.ignored) == (2, False, ("user",))
+    assert (two.count, two.as_base64, two.ignored, two.user) == (2, False, (), "u")
     assert bytes(memoryview(two.fields["dimensions"])) == b"3"
 
 

@@ -87,7 +87,7 @@ def test_usage_is_told_of_streams_alone() -> None:
 
 def test_what_nothing_goes_by_is_named() -> None:
     """Of chats a prompt too, of completions tools."""
-    assert read_chat(chat(user="u", prompt="p")).ignored == ("user", "prompt")
+    assert read_chat(chat(best="u", prompt="p")).ignored == ("best", "prompt")
     asked = read_completion(msgspec.json.encode({"model": "m", "prompt": "p", "tools": []}))
     assert asked.ignored == ("tools",)
 

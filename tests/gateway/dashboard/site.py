@@ -12,6 +12,7 @@ import msgspec
 
 from pilotlight_gateway.dashboard.asset_files import AssetFiles
 from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
+from pilotlight_gateway.dashboard.dashboard_counts import CountedApi, DashboardCounts
 from pilotlight_gateway.dashboard.page_drawings import PageDrawings
 from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiAnswer, ApiProblem
 from pilotlight_gateway.tenancy.api_keys import ApiKey
@@ -74,9 +75,13 @@ class Site:
         self.world = world
         self.api = WorldApi(world)
         self.streams = WorldStreams(world)
-        self.answers = AnswerCache(self.api, world.clock, self.streams)
+        counts = DashboardCounts()
+        counted = CountedApi(self.api, counts)
+        self.answers = AnswerCache(counted, world.clock, self.streams)
         self.drawings = PageDrawings(self.answers, clock=world.clock, wall=world.wall)
-        self.app = DashboardApp(self.api, self.drawings, AssetFiles(), clock=world.clock, wall=world.wall)
+        self.app = DashboardApp(
+            counted, self.drawings, AssetFiles(), clock=world.clock, wall=world.wall, counts=counts
+        )  # fmt: skip
 
     def forget(self) -> None:
         """Time passes until what is remembered for seconds is asked for anew."""

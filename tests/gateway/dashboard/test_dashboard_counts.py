@@ -5,11 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.host.metrics.process_metrics import ProcessMetrics
-from pilotlight_gateway.dashboard.asset_files import AssetFiles
-from pilotlight_gateway.dashboard.dashboard_app import DashboardApp
-from pilotlight_gateway.dashboard.dashboard_counts import CountedApi, DashboardCounts, kind_of
-from pilotlight_gateway.dashboard.page_drawings import PageDrawings
-from pilotlight_gateway.dashboard.page_parts.gateway_client import AnswerCache, ApiAnswer
+from pilotlight_gateway.dashboard.dashboard_counts import kind_of
+from pilotlight_gateway.dashboard.page_parts.gateway_client import ApiAnswer
 from tests.gateway.dashboard.site import Site
 
 
@@ -27,12 +24,6 @@ def test_a_request_is_of_a_kind(path: str, method: str, kind: str) -> None:
 
 async def test_who_looks_and_what_gateways_say_is_counted(site: Site) -> None:
     """No name of anybody is in a label, and each label is there before something is counted in it."""
-    counts = DashboardCounts()
-    counted = CountedApi(site.api, counts)
-    drawings = PageDrawings(AnswerCache(counted, site.world.clock), clock=site.world.clock)
-    site.app = DashboardApp(
-        counted, drawings, AssetFiles(), counts=counts, clock=site.world.clock, wall=site.world.wall
-    )
     shown = ProcessMetrics(site.app.collect)
     before = shown.exposition().decode()
     assert 'pilotlight_dashboard_requests_total{kind="page",status="5xx"} 0.0' in before

@@ -17,6 +17,7 @@ from pilotlight_core.host.blobs.blob_sealing import opened
 from pilotlight_core.host.sealed_boxes import BoxReader, CannotOpen
 from pilotlight_core.host.signing import Signer
 from pilotlight_core.model import subjects
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import BlobLink, BlobWanted, blob_key_context
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry
@@ -164,3 +165,17 @@ async def test_the_key_of_a_sealed_blob_is_given_for_one_question(store: Store) 
     for none in (bytes(32), b"short"):
         asked = BlobWanted(container="c1", sha256=FILE, public_key=none)
         assert await store.links.link("n1", asked) == BlobLink(reason="sealed")
+
+
+async def test_the_documents_of_a_version_are_its_own(store: Store) -> None:
+    """A node verifies them before it loads the version that is bound there."""
+    document = b"a document"
+    digest = hashlib.sha256(document).hexdigest()
+    await store.blobs.put("acme", digest, document)
+    assert (await store.asked(digest)).reason == "not_its"
+
+    evidence = EvidenceInfo(statement=digest, sbom="1" * 64, verdict="2" * 64)
+    store.registry.versions["ver_1"] = msgspec.structs.replace(store.registry.versions["ver_1"], evidence=evidence)
+
+    assert (await store.asked(digest)).url == f"https://blobs/acme/{digest}?for=300"
+    assert (await store.asked(digest, node="n2")).reason == "not_bound"

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.host.blobs import MemoryBlobKeys, MemoryBlobs, SealedBlobs
+from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.records.files import FileRecord
 from pilotlight_core.model.records.jobs import BlobRef
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, SignedManifest
@@ -102,3 +103,12 @@ async def test_parts_of_uploaded_files_are_needed_until_they_expire() -> None:
     assert await BundleFiles(MemoryBlobs(), [], [], 8.0, [file]).of("acme") == frozenset({part.sha256})
     assert await BundleFiles(MemoryBlobs(), [], [], 8.0, [file]).of("rival") == frozenset()
     assert await BundleFiles(MemoryBlobs(), [], [], 9.0, [file]).of("acme") == frozenset()
+
+
+async def test_documents_about_a_version_are_needed_as_long_as_it_is() -> None:
+    """None of them is named in its manifest."""
+    blobs = MemoryBlobs()
+    evidence = EvidenceInfo(statement="1" * 64, sbom="2" * 64, verdict="3" * 64, signatures={"code": "4" * 64})
+    version = msgspec.structs.replace(await stored(blobs, "acme"), evidence=evidence)
+
+    assert await BundleFiles(blobs, [version]).of("acme") == evidence.digests | {version.manifest_sha256}

@@ -21,6 +21,7 @@ from pilotlight_gateway.erasure.bus_traces import (
     PURGED,
     SECRETS,
     SHARES,
+    TRUST,
     VERSIONS,
     BusTraces,
 )
@@ -67,6 +68,8 @@ async def fill(bus: Bus, tenant: str) -> None:
     await tenancy.put(f"credit.{tenant}", pack({"tenant": tenant}))
     await registry.put(f"version.of-{tenant}", pack({"id": "x", "tenant": tenant}))
     await registry.put(f"curves.of-{tenant}", b"\x80")
+    await registry.put(f"verdict.of-{tenant}", b"\x80")
+    await bus.kv(subjects.PLATFORM_BUCKET).put(f"trust.{tenant}", b"x")
     await bus.kv(subjects.SECRET_BUCKET).put(f"secret.{tenant}.token", b"sealed")
     first = begun(b"f", "call_1", CallOwner(name="g", instance="1"), at=1.0, timeout_s=1.0, tenant=tenant)
     await bus.kv(subjects.IDEMPOTENCY_BUCKET).put(place_of(tenant, "k"), pack(first))
@@ -93,7 +96,7 @@ async def test_revoked_and_mapped_certificates_of_an_erased_tenant_stay_worthles
     assert KEYS not in await BusTraces(gateway).count("acme")
 
 
-COUNTED = {*FOLLOWED, *PURGED, KEYS, VERSIONS, SHARES, SECRETS}
+COUNTED = {*FOLLOWED, *PURGED, KEYS, VERSIONS, SHARES, SECRETS, TRUST}
 
 
 async def test_everything_is_counted(gateway: Bus) -> None:
@@ -109,7 +112,7 @@ async def everything(bus: Bus) -> set[str]:
         *(bucket_stream(bucket) for bucket in (
             subjects.TENANCY_BUCKET, subjects.REGISTRY_BUCKET, subjects.BATCH_BUCKET, subjects.WEBHOOK_BUCKET,
             subjects.BUDGET_BUCKET, subjects.JOB_BUCKET, subjects.DELIVERY_BUCKET, subjects.SCALING_BUCKET,
-            subjects.SECRET_BUCKET, subjects.IDEMPOTENCY_BUCKET,
+            subjects.SECRET_BUCKET, subjects.IDEMPOTENCY_BUCKET, subjects.PLATFORM_BUCKET,
         )),
         subjects.JOB_STREAM, subjects.LOGS_STREAM, subjects.USAGE_STREAM, subjects.AUDIT_STREAM,
     ):  # fmt: skip

@@ -41,6 +41,9 @@ class Wire:
             self.read += 1
             yield request
 
+    def invocation_metadata(self) -> tuple[tuple[str, str | bytes], ...]:
+        return ()
+
     async def write(self, data: bytes) -> None:
         if not self.reads:
             await asyncio.Event().wait()

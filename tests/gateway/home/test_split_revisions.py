@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pilotlight_core.model.errors import Conflict
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
-from pilotlight_gateway.home.split_revisions import SplitRevisions
+from pilotlight_gateway.home.split_revisions import HEARD_S, SplitRevisions
 from tests.builders.calls import call
 from tests.gateway.home.test_homes import Site
 
@@ -81,3 +81,37 @@ def test_what_was_called_back_is_barred_for_what_an_older_revision_has_chosen() 
     assert known.take_left() == {"ver_twin"}
     known.changed("rollout.acme.app", None)
     assert not known.is_barred("acme:app.fn", "ver_twin", 0)
+
+
+def test_who_waits_or_has_run_stays_while_shares_rise() -> None:
+    """Only a rollback moves it."""
+    known = SplitRevisions()
+    known.changed("rollout.acme.app", record(7))
+    waiting, begun = (
+        call("a", split=6, version="ver_new", admitted=True),
+        call("b", split=6, version="ver_new", grant_number=1),
+    )
+    known.check(waiting)
+    known.check(begun)
+    known.changed("rollout.acme.app", record(8, share=0))
+    for one in (waiting, begun):
+        with pytest.raises(Conflict):
+            known.check(one)
+    known.check(call("c", split=6, version="ver_1", admitted=True))
+
+
+def test_what_an_origin_knows_sooner_counts_for_all() -> None:
+    """A user who was sent to the new version by one gateway must not go back by another that is behind, as its home."""
+    known = SplitRevisions()
+    known.changed("rollout.acme.app", record(7))
+    known.check(call("a", split=8), 10.0)
+    with pytest.raises(Conflict):
+        known.check(call("b", split=7), 10.0 + HEARD_S / 2)
+    known.check(call("c", split=7), 10.0 + HEARD_S)
+    known.check(call("d", split=9), 20.0)
+    known.changed("rollout.acme.app", record(9))
+    known.check(call("e", split=9), 20.1)
+    known.check(call("f", split=50), 21.0)
+    known.changed("rollout.acme.app", None)
+    known.changed("rollout.acme.app", record(1))
+    known.check(call("g", split=1), 21.1)

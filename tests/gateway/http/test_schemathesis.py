@@ -45,12 +45,13 @@ peers = ["acme", "rival"]
 
 # What these take depends on more than a schema can say: rules between the fields of a deploy, a function's own schema
 # (which its own document has), that one day comes after another, that a digest is that of the content, that a line of
-# a secret can be hidden, that parts of weights agree
-# with each other, and that a batch is of lines of inputs or of a file of requests.
+# a secret can be hidden, that parts of weights agree with each other, that a text is a licence or a key of a curve, that
+# a batch is of lines of inputs or of a file of requests, and that the gate of a rollout is where a webhook may be.
 [[operations]]
 include-operation-id = [
     "deployApp", "planPlacement", "callFunction", "getUsage", "putBlob", "createWebhook", "changeWebhook",
-    "setSecret", "pushWeights", "submitBatch"
+    "setSecret", "pushWeights", "submitBatch", "setPolicy", "setTrustedKey",
+    "startRollout"
 ]
 checks.positive_data_acceptance.expected-statuses = [
     "2xx", "401", "403", "404", "406", "409", "422", "429", "5xx"
@@ -66,11 +67,14 @@ checks.positive_data_acceptance.expected-statuses = [
 #   setPrice                        `from` is a day or an instant to come, and after the changes that there are
 #   setBudget                       `usd` is there unless it is `prepaid`, which has thresholds alone
 #   eraseTenant                     `confirmation` is that of the plan
+#   setPlatformPolicy               licences are of SPDX, packages have names, and each id to ignore stands there once
+#   setSigningKeys                  the set is signed by the key that it names
 #   setLimits, setFunctionLimits    `borrow` is more than nothing, or there is a `guarantee`, of which all leave room
 [[operations]]
 include-operation-id = [
     "getUsageEvents", "getFleetCosts", "changeTenant", "createKey", "createTenantKey", "grantCredit", "setIssuer",
-    "setPool", "setPrice", "setBudget", "eraseTenant", "setLimits", "setFunctionLimits"
+    "setPool", "setPrice", "setBudget", "eraseTenant", "setLimits", "setFunctionLimits",
+    "setPlatformPolicy", "setSigningKeys"
 ]
 checks.positive_data_acceptance.expected-statuses = [
     "2xx", "401", "403", "404", "406", "409", "422", "429", "5xx"

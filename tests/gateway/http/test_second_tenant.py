@@ -22,7 +22,7 @@ from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.money.budgets import Budget, BudgetsRecord
 from pilotlight_core.model.money.credits import CreditGrant, CreditsRecord
 from pilotlight_core.model.records.files import FileRecord
-from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
+from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_core.model.served.model_records import ModelRecord
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord, TenantRecord
 from pilotlight_core.model.versions.pushed_weights import WeightsRecord, WeightsRevision
@@ -129,6 +129,7 @@ class Names:
     file: str = "file-00000000000000000001"
     version: str = "1"
     alias: str = "prod"
+    word: str = "abort"
 
     def of(self, operation: Operation[Any]) -> dict[str, str]:
         names = dict(vars(self))
@@ -163,8 +164,15 @@ async def acme(world: World) -> Names:
     records.share_records["acme", "shop"] = FunctionShareRecord(tenant="acme", app="shop", grants={"friend": ()})
     records.budget_records["acme"] = BudgetsRecord(tenant="acme", budgets=(Budget(id="month", amount=7),))
     records.rollout_records["acme", "shop"] = RolloutRecord(
-        tenant="acme", app="shop", revision=1, aliases={"hello": {"prod": version.id}}
-    )
+        tenant="acme",
+        app="shop",
+        revision=1,
+        aliases={"hello": {"prod": version.id}},
+        rollout=Rollout(
+            id="rol_of_acme", number=1, control={"hello": version.id}, canary={"hello": SECRET}, salt=bytes(32),
+            since=WALL, started_at=WALL, by=world.key.id,
+        ),
+    )  # fmt: skip
     grant = CreditGrant(id="grant_of_acme", amount=7, begins="2026-09-01", note=SECRET)
     records.credit_records["acme"] = CreditsRecord(tenant="acme", grants=(grant,))
 

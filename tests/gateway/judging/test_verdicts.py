@@ -1,50 +1,108 @@
-"""Verdicts in words."""
+"""What evidence says, in words."""
 
 from __future__ import annotations
 
-from pilotlight_gateway.judging.bets import SplitBet
-from pilotlight_gateway.judging.evidence import begin_evidence, fold
+import math
+import random
+
+from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutTerms
+from pilotlight_gateway.judging.evidence import fold, start
 from pilotlight_gateway.judging.verdicts import verdict_of
-from tests.gateway.judging.compared import a_rollout, compared
-from tests.gateway.judging.test_evidence import seen, traffic
+from tests.builders.compared import FUNCTION, compared_call, compared_calls, compared_history, rollout_of
+
+HISTORY = compared_history()
 
 
-def test_no_data_is_never_success() -> None:
-    verdict = verdict_of(begin_evidence(a_rollout()), 5.0)
-    assert (verdict.word, verdict.evidence, verdict.verified_within, verdict.at) == ("undecided", 1.0, {}, 5.0)
-    assert "Without calls nothing can be said." in verdict.sentences
+def test_without_a_call_nothing_is_known() -> None:
+    """No data is no success."""
+    verdict = verdict_of(start(rollout_of()), 5.0)
+
+    assert verdict.word == "undecided"
+    assert verdict.sentences == ("No call was compared yet, so nothing is known.",)
+    assert (verdict.evidence, verdict.at) == (1.0, 5.0)
 
 
-def test_what_is_worse_is_said_with_its_reason_and_by_how_much() -> None:
-    verdict = verdict_of(seen(traffic(3, 1_100, 0.5, slower=1.3)), 5.0)
+def test_a_regression_is_explained_with_its_numbers() -> None:
+    """The guard, the estimate, and the calls of both sides."""
+    evidence = fold(start(rollout_of(), history=HISTORY), 1, compared_calls(1_500, 1, slower=1.3))
+    verdict = verdict_of(evidence, 0.0)
+
     assert verdict.word == "regressed"
-    assert verdict.evidence >= 100
-    assert max(verdict.guards, key=lambda one: verdict.guards[one]) in ("latency", "slow")
-    text = " ".join(verdict.sentences)
-    assert "calls of the new version were compared with" in text
-    assert "longer and cost" in text
-    assert verdict.calls["canary"] + verdict.calls["twin"] == 1_100
+    assert verdict.evidence >= 100.0
+    assert verdict.sentences[0].startswith("The new version is worse: E reached ")
+    assert f"{verdict.calls['canary']:,} calls of the new version" in verdict.sentences[0]
+    assert f"{FUNCTION}: time to run: +" in verdict.sentences[1]
+    assert "calls of the new version and" in verdict.sentences[1]
 
 
-def test_what_is_proven_is_said_for_each_guard() -> None:
-    verdict = verdict_of(seen(traffic(5, 1_500, 0.5)), 5.0)
+def test_equal_versions_are_verified_within_a_part() -> None:
+    """Each guard says within which."""
+    evidence = fold(start(rollout_of(), history=HISTORY), 1, compared_calls(3_000, 2))
+    verdict = verdict_of(evidence, 0.0)
+
     assert verdict.word == "verified"
-    assert verdict.verified_within.keys() == {"latency", "cost"}
-    assert any("It is proven that latency is less than" in one for one in verdict.sentences)
+    assert verdict.verified_within["latency"] <= 0.1
+    assert any("verified within" in sentence for sentence in verdict.sentences)
 
 
-def test_failures_are_counted_by_side() -> None:
-    evidence = begin_evidence(a_rollout())
-    fold(evidence, 1, [compared(code="function_raised", container="", call_id=f"c{n}") for n in range(3)])
+def test_a_few_calls_prove_nothing() -> None:
+    """What is not known is said."""
+    verdict = verdict_of(fold(start(rollout_of()), 1, compared_calls(30, 2)), 0.0)
+
+    assert verdict.word == "undecided"
+    assert f"{FUNCTION}: nothing is known of time to run and GPU time yet." in verdict.sentences
+    assert f"{FUNCTION}: up to 0.0% slower or dearer is tolerated." in verdict.sentences
+
+
+def test_a_function_without_a_gpu_is_verified_by_its_times() -> None:
+    """There is no cost to prove."""
+    for_times = [compared_call(Arm.CONTROL, execute_ms=call.execute_ms, gpu_ns=0) for call in HISTORY]
+    evidence = fold(start(rollout_of(), history=for_times), 1, compared_calls(2_500, 5, gpu_ns=0))
+
+    assert verdict_of(evidence, 0.0).word == "verified"
+
+
+def test_a_wrong_split_makes_the_verdict_invalid() -> None:
+    """Nothing counted of it means anything."""
+    evidence = fold(start(rollout_of(), history=HISTORY), 1, [compared_call(Arm.CANARY, rho=0.1)] * 40)
     verdict = verdict_of(evidence, 0.0)
-    assert verdict.word == "regressed"
-    assert any("3 of 3 calls of the new version failed" in one for one in verdict.sentences)
 
-
-def test_a_wrong_split_makes_everything_invalid() -> None:
-    evidence = begin_evidence(a_rollout())
-    evidence.split = SplitBet()
-    fold(evidence, 1, [compared("canary", rho=0.1, call_id=f"c{n}") for n in range(60)])
-    verdict = verdict_of(evidence, 0.0)
     assert verdict.word == "invalid"
-    assert any("not split as they should" in one for one in verdict.sentences)
+    assert verdict.sentences[0].startswith("Calls do not come as they are split")
+
+
+def test_guards_of_several_functions_are_named_with_them() -> None:
+    """So each has a name of its own."""
+    rollout = rollout_of(control={"a": "1", "b": "2"}, canary={"a": "3", "b": "4"})
+
+    assert {"a.cost", "b.cost"} <= set(verdict_of(start(rollout), 0.0).guards)
+
+
+def test_each_kind_of_guard_says_what_it_has_seen() -> None:
+    """Also of pairs, and of a rollout that is held."""
+    evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))
+    one = evidence.functions[FUNCTION]
+    one.crash.e, one.pairs.e, one.events["slow"].e = 80.0, 20.0, 15.0
+    evidence = fold(evidence, 1, [compared_call(is_retry=True)])
+    said = "\n".join(verdict_of(evidence, 0.0).sentences)
+
+    assert "from 10 the rollout does not go on" in said
+    assert "where 2.0% would be no alarm" in said
+    assert "not known yet in 0 pairs" in said
+    assert "0 of the new version's calls, 0 of the old one's" in said
+    assert "not compared, or in part: 1 (a retry)" in said
+
+
+def test_pairs_prove_a_cost_within_less_than_live_calls_do() -> None:
+    """Two hundred of them, within two percent."""
+    evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))
+    draw = random.Random(4)
+    for number in range(300):
+        for arm in (Arm.CANARY, Arm.TWIN):
+            cost = int(1e8 * math.exp(draw.gauss(0.0, 0.03)))
+            evidence = fold(evidence, 2 * number + (arm == Arm.TWIN) + 1, [
+                compared_call(arm, rho=0.0, pair=str(number), gpu_ns=cost),
+            ])  # fmt: skip
+
+    assert verdict_of(evidence, 0.0).verified_within["pairs"] <= 0.05
+    assert verdict_of(evidence, 0.0).word == "undecided"

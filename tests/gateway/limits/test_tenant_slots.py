@@ -7,6 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from pilotlight_core.model.errors import TooMuch
+from pilotlight_gateway.limits import tenant_slots
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 
 
@@ -48,3 +49,16 @@ def test_no_tenants_hold_all_slots() -> None:
             got.append(tenant)
 
     assert got == ["t0", "t0", "t1", "t1", "t2", "t3", "t4", "t5"]
+
+
+@pytest.mark.parametrize(("kind", "most"), [("upload", 8), ("deploy", 1), ("file", 2), ("lock", 1), ("follower", 64)])
+def test_one_tenant_has_not_all_places(kind: str, most: int) -> None:
+    """Who has as many as it may is told when to come again; another one is let in."""
+    slots = getattr(tenant_slots, f"{kind}_slots")()
+    with ExitStack() as stack:
+        for _ in range(most):
+            stack.enter_context(slots.slot("acme"))
+        with pytest.raises(TooMuch) as refused:
+            stack.enter_context(slots.slot("acme"))
+        assert refused.value.retry_after
+        stack.enter_context(slots.slot("umbrella"))

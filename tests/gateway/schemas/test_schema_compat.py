@@ -48,7 +48,7 @@ async def test_a_refusal_shows_a_value_that_proves_it() -> None:
 
 
 async def test_what_is_the_same_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema_compat, "_asked", None)
+    monkeypatch.setattr("asyncio.create_subprocess_exec", None)
     assert await breaking_changes([method(input_schema=ONE)], [method(input_schema=ONE)]) == []
 
 

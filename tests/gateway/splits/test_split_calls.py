@@ -23,7 +23,7 @@ from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.splits.split_calls import TRIES, SplitCalls, may_move
 from pilotlight_gateway.splits.splits import Splits
-from tests.builders.calls import prepared_call
+from tests.builders.calls import grant, prepared_call
 from tests.gateway.world import World, function
 
 NEW = "ver_" + "2" * 32
@@ -206,3 +206,48 @@ async def test_arguments_that_the_old_version_does_not_take_are_refused_in_words
     call = bench.call(method=other)
     with pytest.raises(Unavailable, match="takes other arguments"):
         await bench.split.run(call)
+
+
+async def test_a_stream_whose_version_was_rolled_back_says_so(bench: Bench) -> None:
+    """What came so far is what it made: no other version goes on with it."""
+    bench.calls.chunks_first = True
+    bench.calls.outcomes[NEW] = [STALE]
+    with pytest.raises(Conflict, match="was rolled back before this stream ended") as ended:
+        await collected(bench.split.stream(bench.call()))
+
+    assert ended.value.wire_code == "version_withdrawn"
+    assert len(bench.calls.seen) == 1
+
+
+async def test_a_stream_that_knew_of_no_rollout_is_chosen_for_anew(bench: Bench) -> None:
+    """Its gateway had not heard of the record when it came."""
+    bench.calls.outcomes[bench.old.id] = [STALE]
+    chunk, result = await collected(bench.split.stream(bench.call(None, split=0)))
+
+    assert chunk == CHUNK
+    assert isinstance(result, CallResult)
+    assert [call.split for call in bench.calls.seen] == [0, 5]
+
+
+async def test_what_runs_again_is_granted_by_higher_numbers(bench: Bench) -> None:
+    """An agent that has run it for the new version takes no lower one."""
+    failed = FULL.__class__("full", code="queue_full")
+    failed.course = CallResult(output=b"", grant=grant(3))
+    bench.calls.outcomes[NEW] = [failed]
+    await bench.split.run(bench.call())
+
+    assert [call.last_number for call in bench.calls.seen] == [0, 3]
+
+
+async def test_an_app_that_went_back_by_hand_is_read_from_the_bus(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway that slept through it has the old record of the app in memory."""
+    back = bench.registry.apps[bench.key]
+    stale_app = replace(back, functions={"hello": NEW})
+    monkeypatch.setattr(bench.registry, "app_nowait", lambda _tenant, _app: stale_app)
+    bench.roll_back()
+    bench.calls.outcomes[NEW] = [STALE]
+    result = await bench.split.run(bench.call(None, version=bench.new, method=bench.new.spec.methods[0]))
+
+    assert result.output == bench.old.id.encode()

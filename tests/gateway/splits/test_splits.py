@@ -111,3 +111,23 @@ def test_calls_within_a_canarys_call_go_back_with_it(bench: Bench) -> None:
     bench.change(share=0)
     found = bench.splits.choose(bench.record, bench.old, ASKER, Side("rol_1", Arm.CANARY, 0.5, "u"))
     assert found.version.id == bench.old.id
+
+
+async def test_an_app_without_a_record_costs_one_look(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is hashed, and nobody else is asked; a version that is named costs none."""
+    world.deploy(function("hello"))
+    looks: list[str] = []
+    known = world.registry.rollout_nowait
+
+    def look(tenant: str, app: str) -> RolloutRecord | None:
+        looks.append(app)
+        return known(tenant, app)
+
+    monkeypatch.setattr(world.registry, "rollout_nowait", look)
+    monkeypatch.setattr(world.registry, "rollout", None)
+    async with world.client() as client:
+        for ref in ("shop.hello", "shop.hello@v1"):
+            done = await client.post(f"/v1/functions/{ref}/calls", json={"input": {"name": "x"}})
+            assert done.status_code == 200, done.text
+
+    assert looks == ["shop"]

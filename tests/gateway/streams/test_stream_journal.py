@@ -126,6 +126,11 @@ def test_only_the_last_events_are_kept_themselves() -> None:
     journal.save(4, b"state", 3.0)
     assert journal.size == len(b"state") + MARK_BYTES
     assert journal.wanted == STEP_BYTES
+    rooms = []
+    for journal.room in (0, STEP_BYTES, 2 * STEP_BYTES):
+        rooms.append(journal.is_settled)
+    assert rooms == [False, True, False]
     assert (journal.repeats(5, b"d"), journal.repeats(5, b"c")) == (True, False)
     journal.save(5, b"", 3.0)
     assert (journal.size, journal.wanted) == (0, 0)
+    assert not journal.is_settled

@@ -57,7 +57,7 @@ async def test_a_gateway_without_a_key_that_counts_signs_nothing_and_says_why(tm
     old, other = opened(tmp_path / "keys", "manifest_ed25519")[0], opened(tmp_path / "else", "manifest_ed25519")[0]
     revoked = {old.public: KeyTerms(revoked_at=AT, reason="stolen")}
     store = MemoryKeySets(sign_keys(operator, [other.public], 1, revoked))
-    with pytest.raises(NoKey, match=f"The key {old.key_id} was revoked on .*: stolen.*signing-keys new"):
+    with pytest.raises(NoKey, match=f"The key {old.key_id} was revoked on .*: stolen.*keyset new"):
         await SigningKeys(tmp_path / "keys", old.key_id, store, lambda: AT).sign(MANIFEST)
 
     class Lost(MemoryKeySets):

@@ -14,8 +14,8 @@ from tests.builders.supply import AT, DAY_S, signing_key, trusting
 OLD, NEW = signing_key(), signing_key()
 
 
-async def add(store: MemoryTrust, name: str, pem: str, **terms: float) -> None:
-    await add_trusted_key(store, "acme", name, pem, KeyTerms(**terms), by="key1", at=AT)
+async def add(store: MemoryTrust, name: str, pem: str, not_after: float = 0.0) -> None:
+    await add_trusted_key(store, "acme", name, pem, KeyTerms(not_after=not_after), by="key1", at=AT)
 
 
 def state(store: MemoryTrust, at: float = AT) -> dict[str, str]:

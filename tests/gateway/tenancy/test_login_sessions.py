@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from pilotlight_core.model.errors import Forbidden, Unauthenticated
+from pilotlight_core.model.records.issuers import IssuerRecord
 from pilotlight_core.model.records.sessions import SessionRecord
 from pilotlight_gateway.tenancy import login_sessions
 from pilotlight_gateway.tenancy.api_keys import revoke_key
-from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, KeyAuthenticator, Principal
+from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME, KeyAuthenticator, Principal, TokenOrigin
 from pilotlight_gateway.tenancy.login_sessions import (
     CODE_S,
     IDLE_S,
@@ -205,6 +206,54 @@ async def test_sessions_that_come_and_go_take_no_other_trust_away(world: World) 
     assert authenticator.known(f"Bearer {token}".encode()) is None
 
 
+def token_holder(world: World, ends_at: float) -> Principal:
+    issuer = IssuerRecord(
+        name="corp", url="https://issuer.example", audience="a", jwks_url="https://issuer.example/k", tenant="acme",
+        changed_at=5.0,
+    )  # fmt: skip
+    world.registry.issuer_records["corp"] = issuer
+    origin = TokenOrigin(issuer="corp", url=issuer.url, subject="ada", ends_at=ends_at, changed_at=5.0)
+    return Principal(tenant="acme", key_id="oidc-corp-0123456789abcdef", scopes=frozenset({"read"}), origin=origin)
+
+
+async def test_a_session_of_a_token_is_what_the_token_gave_until_its_end(world: World) -> None:
+    """No key stands behind it; it ends with the token, though sessions of keys last longer."""
+    made = await open_session(world.registry, token_holder(world, WALL + 600.0), world.wall())
+    found = await principal(world, made.token)
+    assert (found.tenant, found.key_id, found.scopes) == ("acme", "oidc-corp-0123456789abcdef", frozenset({"read"}))
+    assert (found.session, made.expires_at) == (id_of_token(made.token), WALL + 600.0)
+    assert not why_ended(world, found)
+    world.wall.at += 601.0
+    world.clock.at += 601.0
+    assert why_ended(world, found)
+    with pytest.raises(Unauthenticated):
+        await principal(world, made.token)
+
+
+async def test_a_session_of_a_token_ends_when_its_issuers_record_changes_or_goes(world: World) -> None:
+    """What it would give now is asked anew, by logging in again."""
+    made = await open_session(world.registry, token_holder(world, WALL + 600.0), world.wall())
+    found = await principal(world, made.token)
+    record = world.registry.issuer_records["corp"]
+    for now in (msgspec.structs.replace(record, changed_at=9.0), None):
+        world.registry.issuer_records.clear()
+        if now is not None:
+            world.registry.issuer_records["corp"] = now
+        world.clock.at += 60.0
+        assert why_ended(world, found)
+        with pytest.raises(Unauthenticated):
+            await principal(world, made.token)
+
+
+async def test_a_token_makes_no_links_and_has_a_bounded_number_of_sessions(world: World) -> None:
+    who = token_holder(world, WALL + 600.0)
+    with pytest.raises(Forbidden):
+        await open_session(world.registry, who, world.wall(), link=True)
+    for _ in range(SESSIONS_PER_KEY + 3):
+        await open_session(world.registry, who, world.wall())
+    assert sum(one.key == who.key_id for one in world.registry.sessions()) == SESSIONS_PER_KEY
+
+
 async def test_a_tenant_has_so_many_sessions_whatever_keys_it_makes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,7 +267,7 @@ async def test_a_tenant_has_so_many_sessions_whatever_keys_it_makes(
         record = SessionRecord(
             id=name, tenant="acme", key=key, created_at=WALL, seen_at=WALL + 1, expires_at=WALL + SESSION_S
         )
-        await world.registry.change_session(name, lambda _, record=record: record)
+        world.registry.session_records[name] = record
     await open_session(world.registry, who, world.wall())
     left = set(world.registry.session_records)
     assert "a" not in left

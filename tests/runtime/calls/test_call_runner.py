@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
@@ -434,3 +435,16 @@ def test_the_guest_gets_the_trace_that_a_call_came_in(io: FakeRunnerIO) -> None:
         runner.add(accepted(run(f"b{came}"), 1.0), 1.0)
         runner.add(accepted(run(f"c{came}", traceparent=came), 1.0), 1.0)
         assert io.of(InvokeBatch)[-1].traceparents == told
+
+
+def test_limits_are_looked_at_when_one_may_be_reached(io: FakeRunnerIO) -> None:
+    """Never without calls, at the timeout of the oldest that runs, and always while one waits for the guest."""
+    runner = runner_of(io, max_inputs=2, timeout=1.0)
+    assert runner.next_limit_at(1.0) == math.inf
+    runner.add(accepted(run("old"), 1.0), 1.0)
+    runner.add(accepted(run("young"), 1.5), 1.5)
+    assert runner.next_limit_at(1.6) == 2.0
+    runner.add(accepted(run("waits"), 1.6), 1.6)
+    assert runner.next_limit_at(1.7) == 1.7
+    runner.on_result(Result(call_id="old"), 1.8)
+    assert runner.next_limit_at(1.9) == 2.5

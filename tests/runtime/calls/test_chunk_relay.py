@@ -244,6 +244,18 @@ def test_what_a_stream_has_added_is_kept(io: FakeRunnerIO) -> None:
     assert [*kept, len(io.kept)] == [0, 0, 1, 2]
 
 
+def test_what_streams_have_added_in_one_frame_is_kept_together(io: FakeRunnerIO) -> None:
+    """Also what came before the part that breaks a rule."""
+    runner = runner_of(io, mode=Mode.GENERATOR, max_inputs=3)
+    for call in "abc":
+        runner.add(accepted(run(call, window=9, resume=RESUMED), 1.0), 1.0)
+    first = tuple(ChunkRun(call_id=call, seq=RESUMED.after + 1, data=(b"x", b"x", b"x")) for call in "ab")
+    runner.on_chunks(ChunksOut(runs=(*first, ChunkRun(call_id="c", seq=1, data=(b"x",)))), 1.1)
+
+    assert io.kept == ["a", "b"]
+    assert io.kills == ["the guest streamed out of order or beyond its window"]
+
+
 def test_what_was_under_way_when_a_node_fell_silent_is_repeated_too(io: FakeRunnerIO) -> None:
     """Until the next event comes, the stream ends, or it takes longer than the first time."""
     resume = msgspec.structs.replace(RESUMED, until_next=True)
@@ -253,6 +265,7 @@ def test_what_was_under_way_when_a_node_fell_silent_is_repeated_too(io: FakeRunn
         for seq in (5, 6):
             runner.on_chunk(ChunkOut(call_id=end, seq=seq, data=b"x"), 1.1)
         assert end not in io.repeated
+        assert runner.next_limit_at(1.15) == 1.15
         if end == "event":
             runner.on_chunk(ChunkOut(call_id=end, seq=7, data=b"x"), 1.2)
         elif end == "result":
@@ -264,6 +277,7 @@ def test_what_was_under_way_when_a_node_fell_silent_is_repeated_too(io: FakeRunn
         assert io.repeated.count(end) == 1
         runner.check_limits(4.0)
         assert io.repeated.count(end) == 1
+        assert runner.next_limit_at(4.0) > 4.0
 
 
 def test_of_a_stream_that_cannot_go_on_elsewhere_few_states_are_passed_on(io: FakeRunnerIO) -> None:

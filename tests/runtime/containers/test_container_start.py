@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.spec import Manifest, Mode
 from pilotlight_core.model.streams.resuming import Resumable
 from pilotlight_runtime.containers.container_start import BUILD_FAILED, ContainerStart, StartFailed, failure_of
-from pilotlight_runtime.containers.files.bundle import CannotVerify
+from pilotlight_runtime.containers.files.bundle import CannotVerify, SignatureRefused
 from pilotlight_runtime.containers.provisioner import Provisioner
 from pilotlight_runtime.environments.build_sandbox import BuildFailed
 from pilotlight_runtime.guest import frames as guest
@@ -44,6 +44,7 @@ async def test_an_import_that_never_ends_is_ended_by_a_drain(world: Harness) -> 
     [
         (StartFailed("import failed", RemoteError("ImportError", "no module")), "ImportError"),
         (CannotVerify("a digest differs"), MISCONFIGURED),
+        (SignatureRefused("its key was revoked"), "SignatureRefused"),
         (NoBlobStore("there is no store"), MISCONFIGURED),
         (BlobsDown("the store does not answer"), None),
         (SandboxError("bwrap is missing"), None),

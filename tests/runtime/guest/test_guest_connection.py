@@ -24,7 +24,6 @@ from pilotlight_runtime.guest.frames import (
     Loaded,
     MalformedFrame,
     Result,
-    WindowUpdate,
     encode,
     header,
 )
@@ -171,22 +170,6 @@ async def test_frames_of_one_turn_are_written_in_groups(anyio_backend: str) -> N
         assert await _arrived(theirs) == frames[:GROUP]
         assert await _arrived(theirs) == frames[GROUP:]
         assert (connection.statistics().sent, connection.statistics().unsent_bytes) == (GROUP + 3, 0)
-        connection.close()
-
-
-async def test_that_streams_may_go_on_is_written_at_the_end_of_the_turn(anyio_backend: str) -> None:
-    """Of however many: nobody waits for it."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        theirs.setblocking(False)  # noqa: FBT003 - its only argument
-        connection = await Ears().open(ours)
-        frames = [WindowUpdate(call_id=str(number), upto=32) for number in range(GROUP + 3)]
-        for frame in frames:
-            connection.send(frame)
-
-        with pytest.raises(BlockingIOError):
-            theirs.recv(1)
-        assert await _arrived(theirs) == frames
         connection.close()
 
 

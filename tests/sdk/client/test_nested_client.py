@@ -159,6 +159,7 @@ def test_what_does_not_work_says_what_to_do() -> None:
         r"options\(client=…\)": lambda: hello.options(client=client).remote("Ada"),
         r"options\(on_stage=…\)": lambda: hello.options(on_stage=print).remote("Ada"),
         r"options\(idempotency_key=…\)": lambda: hello.options(idempotency_key="auto").remote("Ada"),
+        r"options\(sticky=…\)": lambda: hello.options(sticky="ann").remote("Ada"),
         r"options\(run_at=…\)": lambda: hello.options(run_at=5.0).remote("Ada"),
         "client: a function has no key": lambda: pilotlight.cancel("call_x"),
     }

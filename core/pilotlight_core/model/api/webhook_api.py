@@ -30,17 +30,22 @@ class WebhookEvent(StrEnum):
     CANCELLED = "job.cancelled"
     EXPIRED = "job.expired"
     THRESHOLD = "budget.threshold"
+    STEP = "rollout.step"
+    HELD = "rollout.held"
+    PROMOTED = "rollout.promoted"
+    ROLLED_BACK = "rollout.rolled_back"
     PING = "webhook.ping"  # on request, whatever events the webhook has
 
 
 JOB_EVENTS = (WebhookEvent.SUCCEEDED, WebhookEvent.FAILED, WebhookEvent.CANCELLED, WebhookEvent.EXPIRED)
-EVENTS = (*JOB_EVENTS, WebhookEvent.THRESHOLD)
+ROLLOUT_EVENTS = (WebhookEvent.STEP, WebhookEvent.HELD, WebhookEvent.PROMOTED, WebhookEvent.ROLLED_BACK)
+EVENTS = (*JOB_EVENTS, WebhookEvent.THRESHOLD, *ROLLOUT_EVENTS)
 """Those that a webhook may have."""
 _CHOICES = "|".join(event.replace(".", "[.]") for event in EVENTS)
 EventName = Annotated[str, Meta(pattern=f"^({_CHOICES}){END}")]
 Url = Annotated[str, Meta(max_length=LONGEST_URL, pattern=URL_PATTERN)]
 Label = Annotated[str, Meta(max_length=100, pattern=LINE_PATTERN)]
-EventNames = Annotated[tuple[EventName, ...], Meta(min_length=1, max_length=8)]
+EventNames = Annotated[tuple[EventName, ...], Meta(min_length=1, max_length=16)]
 
 
 class SigningSecret(msgspec.Struct, frozen=True, kw_only=True):

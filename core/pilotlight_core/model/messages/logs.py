@@ -52,6 +52,12 @@ class EventKind(StrEnum):
     """Queued calls gave way to higher tiers."""
     BUDGET_SPENT = "budget.spent"
     BUDGET_FREE = "budget.free"
+    ROLLOUT_STARTED = "rollout.started"
+    ROLLOUT_STEP = "rollout.step"
+    ROLLOUT_HELD = "rollout.held"
+    ROLLOUT_PROMOTED = "rollout.promoted"
+    ROLLOUT_ROLLED_BACK = "rollout.rolled_back"
+    ROLLOUT_SUPERSEDED = "rollout.superseded"
     POLICY_FOUND = "policy.found"
     """A policy objects to a version that runs, as it did not before."""
 

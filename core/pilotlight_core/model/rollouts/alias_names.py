@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import VERSION_PIN, check_name
+from pilotlight_core.model.ids import END, NAME, VERSION_PIN, check_name
 
 VERSION_LIKE = re.compile(r"v[0-9]+|ver_.*", re.IGNORECASE)
+ALIAS_PATTERN = f"^(?![vV][0-9]+{END})(?![vV][eE][rR]_){NAME.pattern}{END}"
+"""The same for schemas."""
 
 
 def check_alias(name: str) -> str:

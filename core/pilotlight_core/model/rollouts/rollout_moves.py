@@ -105,7 +105,7 @@ def ended(record: RolloutRecord, at: float, state: RolloutState, reason: str = "
     after = replace(
         rollout, state=state, share=0, twin_share=0, since=at, held="", paused_by="", reason=reason or rollout.reason
     )
-    return moved(record, after)
+    return moved(_tried(record, rollout) if state is RolloutState.PROMOTED else record, after)
 
 
 def started(
@@ -131,12 +131,18 @@ def started(
         past = (*past, kept_of(last))[-LAST_ROLLOUTS:]
     number = 1 if last is None else last.number + 1
     return replace(
-        before,
+        _tried(before, rollout),
         revision=before.revision + 1,
         rollout=replace(rollout, number=number),
         withdrawn=withdrawn,
         past=past,
     )
+
+
+def _tried(record: RolloutRecord, rollout: Rollout) -> RolloutRecord:
+    """The record whose rollout has calls run by versions that somebody had called back before."""
+    staying = tuple(version for version in record.called_back if version not in rollout.canary.values())
+    return replace(record, called_back=staying)
 
 
 def superseded(record: RolloutRecord, functions: dict[str, str], at: float, reason: str) -> RolloutRecord:

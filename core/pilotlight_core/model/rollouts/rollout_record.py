@@ -158,14 +158,10 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the API key that started it."""
     held: str = ""
     """Why it does not go on, as `held(reason)`; "": it does."""
-    held_at: float = 0.0
-    """When that was last so."""
+    held_since: float = 0.0
+    """When that reason began; 0: it is not held."""
     calls_before: int = 0
-    """Compared calls of the canary before this step."""
-    wanted: str = ""
-    """What a person has asked for: `promote`; "": nothing."""
-    warned_at: float = 0.0
-    """When E was last at 10 or more; 0: it never was."""
+    """Compared calls of the canary when this step began."""
     paused_by: str = ""
     """Who paused it; "": nobody."""
     frozen: bool = False

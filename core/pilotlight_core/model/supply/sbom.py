@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,8 @@ Component = dict[str, Any]
 NAMESPACE = uuid.UUID("6f1c0f1e-5a67-5b0c-9d3c-7d0b6f3c2a11")
 """In which serial numbers are made."""
 MODELS = (ArtifactKind.WEIGHTS, ArtifactKind.ADAPTER)
+MOST_LISTED = 2_000
+"""Files of the code, and of one artifact: the manifest has all, and each function of an app a document of its own."""
 GENERATION = "text-generation"
 """What an engine is for."""
 
@@ -48,7 +51,7 @@ def sbom_of(
     groups = {
         _base_ref(manifest): _base(manifest, base),
         "packages": [_locked(each, licences or {}) for each in (manifest.lock.packages if manifest.lock else ())],
-        "code": [_file("code", entry.path, entry.sha256) for entry in manifest.files],
+        "code": _code(manifest),
         "artifacts": [_artifact(each, manifest) for each in manifest.artifacts],
     }
     environment, *installed = groups.pop(_base_ref(manifest))
@@ -135,6 +138,15 @@ def _file(where: str, path: str, sha256: str) -> Component:
     return {"type": "file", "bom-ref": f"{where}:{path}", "name": path, "hashes": _hashes(sha256)}
 
 
+def _code(manifest: Manifest) -> list[Component]:
+    """Each file; of very many, their list as one."""
+    if len(manifest.files) <= MOST_LISTED:
+        return [_file("code", entry.path, entry.sha256) for entry in manifest.files]
+    lines = "".join(f"{entry.sha256} {entry.path}\n" for entry in manifest.files)
+    listed = _file("code", "*", hashlib.sha256(lines.encode()).hexdigest())
+    return [listed | {"properties": [_property("files", str(len(manifest.files)))]}]
+
+
 def _artifact(entry: ArtifactEntry, manifest: Manifest) -> Component:
     """A model, or data that belongs to one, with its files."""
     where = f"artifact:{entry.name}"
@@ -148,7 +160,7 @@ def _artifact(entry: ArtifactEntry, manifest: Manifest) -> Component:
         "hashes": _hashes(digest),
         "components": [
             _file(where, name, part.sha256) for name, part in zip(_part_names(entry), entry.parts, strict=True)
-        ],
+        ][:MOST_LISTED],
         "properties": [_property("kind", entry.kind.value), _property("bytes", str(sum(p.size for p in entry.parts)))],
     }
     if is_model:
@@ -163,11 +175,11 @@ def _artifact(entry: ArtifactEntry, manifest: Manifest) -> Component:
 
 def _part_names(entry: ArtifactEntry) -> Iterator[str]:
     """The paths, with a number where a file has several parts."""
-    paths = [part.path for part in entry.parts]
+    counts = Counter(part.path for part in entry.parts)
     seen: dict[str, int] = {}
-    for path in paths:
+    for path in (part.path for part in entry.parts):
         seen[path] = seen.get(path, 0) + 1
-        yield f"{path}#{seen[path]}" if paths.count(path) > 1 else path
+        yield f"{path}#{seen[path]}" if counts[path] > 1 else path
 
 
 def digest_of_artifact(entry: ArtifactEntry) -> str:

@@ -16,8 +16,8 @@ import msgspec
 import structlog
 
 from pilotlight_core.host.http_client import HttpClient, NoHttpClient
+from pilotlight_gateway.dashboard.page_parts.asking_turns import AskingTurns
 from pilotlight_gateway.dashboard.page_parts.shared_work import SharedWork, WorkResult
-from pilotlight_gateway.dashboard.page_parts.tenant_turns import TenantTurns
 
 CONNECTIONS = 32
 OF_TENANT = 12
@@ -170,7 +170,7 @@ class AnswerCache:
         self.followed = followed
         """Streams of lines; None: none is followed here."""
         self._work = SharedWork[Any](at_most=KEPT_AT_MOST, most_bytes=KEPT_BYTES, clock=clock)
-        self._turns = TenantTurns(at_a_time=OF_TENANT)
+        self._turns = AskingTurns(at_a_time=OF_TENANT)
 
     def __len__(self) -> int:
         return len(self._work)

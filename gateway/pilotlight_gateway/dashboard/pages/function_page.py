@@ -73,11 +73,10 @@ def function_blocks(
         Figure(key="good", label="Answered by the platform", value=part_text(stats["availability"])),
     )
     silent = stats["silent"]
+    unheard = f"Without what {plural(len(silent), 'gateway')} counted, of which there was no answer."
     return [
         Sentence(id="answer", text=text, tone="bad" if failed * 20 > calls else ""),
-        *([Sentence(id="silent", tone="warn", text=f"Without what {plural(len(silent), 'gateway')} "
-                    "counted, of which there was no answer.")]
-          if silent else []),
+        *([Sentence(id="silent", text=unheard, tone="warn")] if silent else []),
         _windows(name, window),
         FigureList(id="now", figures=figures),
         *_charts(stats["series"]),

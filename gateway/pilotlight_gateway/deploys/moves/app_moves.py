@@ -98,7 +98,31 @@ class AppMoves:
             moved = any(before.functions.get(name) != version for name, version in rollout.control.items())
             if before.stopped or moved:
                 raise Conflict(f"{app} was deployed or stopped since the rollout began: it cannot be promoted.")
-            after = moved_record(before, functions, by=rollout.by, at=at, message=f"rollout {rollout.number}")
+            after = moved_record(before, functions, by=rollout.by, at=at, message=_of_rollout(rollout))
+            if after is not None:
+                await self._write(before, after, at)
+            return after or before
+
+        return await retry_conflicts(attempt, conflict=Conflict)
+
+    async def demote(self, tenant: str, app: str, rollout: Rollout) -> AppRecord:
+        """Put the old versions of a rollout back, that was called back while it was promoted. Again: nothing happens.
+
+        Raises:
+            NotFound: the app is deleted, or an old version is not kept any more.
+            Conflict: other deploys keep changing it.
+        """
+
+        async def attempt() -> AppRecord:
+            before, at = await known_app(self.registry, tenant, app), self.wall()
+            # A later deploy of the same versions is somebody's wish, and stays.
+            if not before.history or before.history[-1].message != _of_rollout(rollout):
+                return before
+            functions = {
+                name: rollout.control.get(name, version) if rollout.canary.get(name) == version else version
+                for name, version in before.functions.items()
+            }
+            after = moved_record(before, functions, by=rollout.by, at=at, message=f"{_of_rollout(rollout)} aborted")
             if after is not None:
                 await self._write(before, after, at)
             return after or before
@@ -149,3 +173,7 @@ class AppMoves:
             name = version_name(app, function, version_id)
             raise NotFound(f"{name} is not kept any more: deploy its code again.", field="to")
         return version.spec
+
+
+def _of_rollout(rollout: Rollout) -> str:
+    return f"rollout {rollout.number}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.tracing.trace_context import valid_traceparent
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer, format_of_body
@@ -57,6 +59,11 @@ def sticky_text(value: bytes) -> str:
             code="bad_request", field="Pilotlight-Sticky",
         )  # fmt: skip
     return value.decode()
+
+
+def split_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Of headers those that say on which side of a rollout a call is, for a front that reads its own."""
+    return {name: value for name, value in headers if name in (STICKY, KEY) or name.startswith(COHORT)}
 
 
 def is_call(url: bytes) -> bool:

@@ -103,7 +103,7 @@ class FixedInference:
             exchange.begin_call(self._models.new_id())
             exchange.home = self._models.home_of(model)
             infer = InferCall(id="", body=call_body(asked, model))
-            call = await self._models.prepare(exchange, model, infer, header(scope, b"traceparent"))
+            call = await self._models.prepare(exchange, model, infer, scope["headers"])
             await self._send(call, await unless_gone(receive, self._result(call), exchange.task), scope)
         finally:
             budget.give_back(size, tenant)

@@ -70,7 +70,7 @@ class InferEndpoint:
         exchange = exchange_of(scope)
         exchange.begin_call(self._calls.new_id())
         exchange.home = self._calls.home_of(model)
-        call = await self._calls.prepare(exchange, model, asked, header(scope, b"traceparent"))
+        call = await self._calls.prepare(exchange, model, asked, scope["headers"])
         tensors = await unless_gone(receive, self._calls.run(call, model, asked), exchange.task)
         await self._send(tensors, asked, model, exchange, coding_wanted(header(scope, b"accept-encoding")))
 

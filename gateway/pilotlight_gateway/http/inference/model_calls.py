@@ -5,7 +5,7 @@ Whoever uses them authenticates the caller, enters the gate, and releases the re
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
@@ -20,7 +20,7 @@ from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, AdmittedRequest, function_of
 from pilotlight_gateway.http.inference.inference_counts import CountedModel, InferenceCounts
 from pilotlight_gateway.http.inference.model_lookup import FoundModel, ModelLookup
@@ -58,18 +58,21 @@ class ModelCalls:
         return self._calls.address_of_home(function_of(model.version))
 
     async def prepare(
-        self, request: AdmittedRequest, model: FoundModel, asked: InferCall, traceparent: bytes = b""
+        self, request: AdmittedRequest, model: FoundModel, asked: InferCall, sent: Iterable[tuple[bytes, bytes]] = ()
     ) -> PreparedCall:
         """The call that an admitted request asks for; what it may cost is reserved.
+
+        `sent`: the headers that the request came with, their names in lower case.
 
         Raises:
             BadInput: naming what is wrong. TooMuch, BudgetExhausted, Unavailable.
         """
         check_wanted(asked.wanted, model.method)
-        headers = {
+        sent = tuple(sent)
+        headers = split_headers(sent) | {
             b"content-type": BodyFormat.MSGPACK.value,
             b"pilotlight-priority": asked.priority.encode(),
-            b"traceparent": traceparent,
+            b"traceparent": dict(sent).get(b"traceparent", b""),
         }
         limits, admission = self.entry.limits, request.admission
         head = CallHead(headers, model.ref, b"")

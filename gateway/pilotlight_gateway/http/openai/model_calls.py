@@ -21,7 +21,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
@@ -146,13 +146,16 @@ async def prepare_call(
     whole = await services.schemas.whole(version)
     method = method_called(whole.spec, method_name)
     arguments, left_out = fit(method, with_adapter(asked.fields, found), model)
-    headers = {name: value for name, value in request.scope["headers"] if name in PASSED_ON}
+    sent = request.scope["headers"]
+    headers = split_headers(sent) | {name: value for name, value in sent if name in PASSED_ON}
     if stream:
         headers[b"accept"] = b"text/event-stream"
     deadline_ms = None if stream else _patience_ms(services, request, version)
     body = call_body(method, arguments, deadline_ms)
     try:
-        _, call = await entry.reader.prepare(exchange, CallHead(headers, found.ref, b""), version, body)
+        head = CallHead(headers, found.ref, b"")
+        head.user = asked.user
+        _, call = await entry.reader.prepare(exchange, head, version, body)
         await _take(services, exchange, call, stream=stream, keyed=_has_key(request))
     except BadInput as error:
         raise of_request(error) from None

@@ -170,27 +170,9 @@ class Exchange:
     """Replaces `send`: adds the request's ids to its answer, and keeps the answer's status."""
 
     __slots__ = (
-        "_send",
-        "_served",
-        "admission",
-        "arrived_at",
-        "asked",
-        "call",
-        "call_id",
-        "called",
-        "dialect",
-        "home",
-        "is_sending",
-        "pieces",
-        "principal",
-        "request_id",
-        "revoked",
-        "route",
-        "status",
-        "task",
-        "usage",
-        "version",
-    )
+        "_send", "_served", "admission", "arrived_at", "asked", "call", "call_id", "called", "dialect", "home",
+        "is_sending", "pieces", "principal", "request_id", "revoked", "route", "status", "task", "usage", "version",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, send: Send, arrived_at: float) -> None:
         self._send = send

@@ -13,6 +13,7 @@ from pilotlight_core.model.api.webhook_api import DELIVERY_PATTERN
 from pilotlight_core.model.errors import CODES
 from pilotlight_core.model.ids import CONTAINER_PATTERN, FUNCTION_PATTERN, MONTH_PATTERN, NAME_PATTERN, REF_PATTERN
 from pilotlight_core.model.records.batches import ID_PATTERN as BATCH_PATTERN
+from pilotlight_core.model.rollouts.alias_names import ALIAS_PATTERN
 from pilotlight_core.model.strict import strict
 from pilotlight_gateway.http.protocol.error_dialects import SHAPES, Dialect
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 OpenApiDocument = dict[str, Any]
 REF = "#/components/schemas/{name}"
 PLACES: dict[str, OpenApiDocument] = {
+    "alias": {"pattern": ALIAS_PATTERN},
     "app": {"pattern": NAME_PATTERN},
     "tenant": {"pattern": NAME_PATTERN},
     "tier": {"pattern": NAME_PATTERN},

@@ -7,6 +7,7 @@ was verified is not fetched again for the next container; whether keys still cou
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections import OrderedDict
@@ -119,7 +120,8 @@ class EvidenceCheck:
                 raise CannotVerify(
                     f"The {_document_text(name)} of {bind.version} is not the one that was signed with it."
                 )
-        texts = {name: await self._read(bind, sha256, _document_text(name)) for name, sha256 in given.items()}
+        reads = [self._read(bind, sha256, _document_text(name)) for name, sha256 in given.items()]
+        texts = dict(zip(given, await asyncio.gather(*reads), strict=True))
         at, hints = self._wall(), dict[str, str]()
         for of in evidence.signatures:
             text = texts[f"{SIGNATURE}{of}"]

@@ -122,18 +122,19 @@ class TrustedKeys:
                     "operator publishes it again ('pilotlight keyset publish')."
                 )
             return None
-        if given is not None and not self._serial and not self._is_rooted(offered):
+        if given is not None and not self._serial and not await self._is_rooted(offered):
             return None
         return await self._believed(offered)
 
-    def _is_rooted(self, offered: SignedKeySet) -> bool:
+    async def _is_rooted(self, offered: SignedKeySet) -> bool:
+        """Whether a given key vouches for it; the operator's may have been given since."""
+        if all(each.public != offered.root for each in self._given):
+            self._given = await asyncio.to_thread(Verifier.load_all, self._source)
         return any(each.public == offered.root for each in self._given)
 
     async def _believed(self, offered: SignedKeySet) -> KeySet:
         """Raises BadSignature: no given key has signed it, or it is older than one that was seen."""
-        if not self._is_rooted(offered):
-            self._given = await asyncio.to_thread(Verifier.load_all, self._source)
-        if not self._is_rooted(offered):
+        if not await self._is_rooted(offered):
             raise BadSignature(
                 f"The platform's keys are vouched for by {key_id(offered.root)}, which is not among the keys in "
                 f"{self._source}."

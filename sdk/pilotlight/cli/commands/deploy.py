@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.confirm import confirmed
 from pilotlight.cli.example_commands import call_line, curl_line
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, size
+from pilotlight.cli.rollout_wish import BAKE, EVERY, STEPS, RolloutWish, serving_apps
 from pilotlight.cli.session import ask, client
 from pilotlight.definitions.errors import OptionError
 from pilotlight.packing import (
@@ -43,14 +44,24 @@ def command(
     prune: Annotated[
         bool, typer.Option("--prune", "--yes", "-y", help="remove functions that the file does not have; do not ask")
     ] = False,
-    sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
-    signature: Annotated[
-        list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
-    ] = None,
     no_traffic: Annotated[
         bool, typer.Option("--no-traffic", help="register the versions, and leave what is deployed as it is")
     ] = False,
     retry: Annotated[bool, typer.Option("--retry", help="also versions that a rollout has rolled back")] = False,
+    rollout: Annotated[
+        bool, typer.Option("--rollout", help="give it the traffic by and by; it goes back if it is worse")
+    ] = False,
+    steps: Annotated[str, typer.Option(help="with --rollout: percent of the traffic, rising")] = STEPS,
+    every: Annotated[str, typer.Option(help="with --rollout: the least time at a step")] = EVERY,
+    bake: Annotated[str, typer.Option(help="with --rollout: how long the old version stays warm at the end")] = BAKE,
+    pairs: Annotated[int, typer.Option(help="with --rollout: inputs that both versions run first", min=0)] = 300,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="with --rollout: until it is over; exit code 3 unless it is promoted")
+    ] = False,
+    sign: Annotated[Path | None, typer.Option(help="sign code and artifacts with this private key of yours")] = None,
+    signature: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE: a signature of weights, by 'pilotlight trust sign'")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print what was deployed as JSON")] = False,
 ) -> None:
     """Deploy an app. All of its functions change at once, with the files beside them.
@@ -64,11 +75,21 @@ def command(
     pilotlight deploy app.py --prune
     pilotlight deploy app.py --sign release.key
     pilotlight deploy app.py --no-traffic    # then: pilotlight call app.function@v8
+    pilotlight deploy app.py --rollout --wait
     """
     began = time.monotonic()
     target = find_target(path, within=Path.cwd())
     signing = SigningWish(signer=None if sign is None else FolderSigner.load(sign), given=_named_files(signature))
-    deployed = deploy_target(target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing)
+    wish = RolloutWish(steps=steps, every=every, bake=bake, pairs=pairs, retry=retry, wait=wait) if rollout else None
+    if wait and wish is None:
+        raise OptionError("--wait waits for a rollout: add --rollout.", field="--wait")
+    serving = serving_apps() if wish is not None else frozenset()
+    deployed = deploy_target(
+        target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing, beside=serving
+    )
+    if wish is not None:
+        wish.roll_out([response for response, _ in deployed], serving, as_json=as_json)
+        return
     if as_json:
         print_json([response for response, _ in deployed])
         return
@@ -94,10 +115,12 @@ def deploy_target(
     no_traffic: bool = False,
     retry: bool = False,
     signing: SigningWish | None = None,
+    beside: Collection[str] = (),
 ) -> Deployed:
     """Pack and deploy each app of a target; return the answers, each with its specs.
 
-    `no_traffic`: register its versions only. `retry`: also those that a rollout has rolled back.
+    `no_traffic`: register its versions only; `beside`: those of these apps. `retry`: also those that a rollout has
+    rolled back.
     """
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
@@ -106,7 +129,7 @@ def deploy_target(
         artifacts = pack_artifacts(one.functions)
         sent = partial(
             deploy, platform, name, one.specs, bundle, artifacts, base=one.base, requirements=one.requirements,
-            message=message, no_traffic=no_traffic, retry=retry,
+            message=message, no_traffic=no_traffic or name in beside, retry=retry,
             signatures=signatures_for(bundle, artifacts, signing),
         )  # fmt: skip
         send = partial(_deploy, sent, name)

@@ -104,6 +104,7 @@ class CallsClient:
             input=await self._arguments(target, args, kwargs),
             method=target.method or None,
             id=target.settings.id,
+            sticky=target.settings.sticky or "",
         )
 
     async def _call_keyed(self, target: CallTarget, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -152,7 +153,7 @@ class CallsClient:
 
     async def _attempt(self, call: OutgoingCall, retries: RequestRetries) -> AsyncGenerator[CallEvent, None]:
         body = call.body(retries.left_s)
-        headers = {"Content-Type": MSGPACK, "Accept": EVENTS}
+        headers = {"Content-Type": MSGPACK, "Accept": EVENTS, **call.headers}
         opened = self._connection.open("POST", call.path, content=body, headers=headers, params=call.params)
         async with aclosing(read_call(self._connection, opened, call.params)) as stream:
             async for event in stream:

@@ -53,7 +53,7 @@ class JobsClient:
 
         `run_at`: unix seconds before which it does not begin. `deadline`: seconds that it may wait for a container.
         """
-        headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": "respond-async"}
+        headers = {"Content-Type": MSGPACK, "Accept": MSGPACK, "Prefer": "respond-async", **call.headers}
         if call.id is None:  # which is as good as a key
             headers["Idempotency-Key"] = key or make_key()
         body = call.body(None, run_at=run_at, expires_in_s=deadline)

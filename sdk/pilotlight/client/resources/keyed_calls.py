@@ -33,7 +33,7 @@ async def call_keyed(
     retries = RequestRetries(deadline, repeatable=True, from_first_trouble=True)
     headers = {
         "Content-Type": MSGPACK, "Accept": MSGPACK, "Idempotency-Key": make_key() if key == AUTO else key,
-        "Prefer": f"wait={WAIT_S}",
+        "Prefer": f"wait={WAIT_S}", **call.headers,
     }  # fmt: skip
 
     async def send() -> bytes:

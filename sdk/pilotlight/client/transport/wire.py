@@ -26,6 +26,13 @@ class OutgoingCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     typed: bool = True
     """Whether answers come as base64 of msgpack, rather than as JSON."""
+    sticky: str = ""
+    """Who stays on one side of a rollout; "": nobody."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Return those that say it."""
+        return {"Pilotlight-Sticky": self.sticky} if self.sticky else {}
 
     @property
     def params(self) -> dict[str, str]:

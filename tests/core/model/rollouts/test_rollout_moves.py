@@ -7,12 +7,14 @@ from msgspec.structs import replace
 
 from pilotlight_core.model.errors import BadInput, Conflict
 from pilotlight_core.model.rollouts.rollout_moves import (
+    called_back,
     check_not_withdrawn,
     ended,
     retried,
     rolled_back,
     running,
     started,
+    superseded,
     with_alias,
     with_share,
     without_alias,
@@ -154,3 +156,15 @@ def test_an_alias_is_no_version() -> None:
     )
     with pytest.raises(BadInput, match="the most"):
         with_alias(full, "acme", "shop", "f", "one-more", "ver_a")
+
+
+def test_what_was_called_back_may_be_tried_again() -> None:
+    """Then nothing is sent elsewhere that waits for it."""
+    back = called_back(None, "acme", "shop", ["ver_b", "ver_x"])
+    again = started(back, "acme", "shop", FIRST)
+
+    assert (back.called_back, back.revision) == (("ver_b", "ver_x"), 1)
+    assert called_back(back, "acme", "shop", ["ver_x", "ver_b"]) is back
+    assert again.called_back == ("ver_x",)
+    assert superseded(back, {"predict": "ver_x"}, 1.0, "").called_back == ("ver_b",)
+    assert superseded(again, {"predict": "ver_c"}, 1.0, "a deploy").running is None

@@ -97,3 +97,13 @@ def test_an_engine_says_what_its_model_is_for() -> None:
     (model,) = [each for each in document["components"] if each["type"] == "machine-learning-model"]
     assert model["modelCard"]["modelParameters"]["task"] == "text-generation"
     assert judge().is_valid(document)
+
+
+def test_very_many_files_are_one_component(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each function of an app has a document of its own."""
+    monkeypatch.setattr("pilotlight_core.model.supply.sbom.MOST_LISTED", 1)
+    document = json.loads(sbom_of(version(), DIGEST, AT, BASE))
+
+    (code,) = [each for each in document["components"] if each["bom-ref"].startswith("code:")]
+    assert (code["name"], code["properties"][0]["value"]) == ("*", "2")
+    assert judge().is_valid(document)

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput, NotFound, UnknownFunction
 from pilotlight_gateway.deploys.moves.app_aliases import AppAliases
-from tests.gateway.deploys.moves.conftest import Deploying
+from tests.gateway.deploys.deploying import Deploying
 from tests.gateway.world import World
 
 

@@ -12,7 +12,7 @@ from pilotlight_core.model.rollouts.rollout_moves import ended, started, with_sh
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import AppRecord, Schedule
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from tests.gateway.deploys.moves.conftest import ACME, Deploying
+from tests.gateway.deploys.deploying import ACME, Deploying
 from tests.gateway.world import World, function
 
 
@@ -175,7 +175,7 @@ async def test_limits_of_a_tenant_hold_for_a_promotion(world: World, deploying: 
     await deploying(b"one")
     canary = await deploying(b"two", no_traffic=True)
     version = world.registry.versions[canary.functions[0].version_id]
-    often = (Schedule(period_s=0.01),)
+    often = (Schedule(period_s=1),) * 6
     world.registry.versions[version.id] = replace(version, spec=replace(version.spec, schedules=often))
 
     with pytest.raises(BadInput, match="schedule"):

@@ -6,7 +6,7 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import BodyFormat
-from pilotlight_gateway.http.calls.call_head import CallHead, is_call, plain_head, sticky_text
+from pilotlight_gateway.http.calls.call_head import CallHead, is_call, plain_head, split_headers, sticky_text
 
 URL = b"/v1/functions/shop.hello/calls"
 KEY = (b"authorization", b"Bearer x")
@@ -60,3 +60,10 @@ def test_a_head_keeps_what_splits_go_by() -> None:
     head = CallHead(headers, "shop.hello", b"")
     assert (head.sticky, head.key, dict(head.shown)) == ("user-7", b"k", {b"x-ring": b"inner"})
     assert CallHead({}, "shop.hello", b"").sticky == ""
+
+
+def test_a_front_passes_on_what_splits_go_by() -> None:
+    """Who it is, and the headers of cohorts; the rest is read by the front itself."""
+    sent = [(b"pilotlight-sticky", b"ann"), (b"x-ring", b"inner"), (b"idempotency-key", b"k"), (b"accept", b"*/*")]
+
+    assert split_headers(sent) == dict(sent[:3])

@@ -123,7 +123,7 @@ async def test_what_is_to_be_kept_is_not_and_what_was_kept_is_not_there(world: W
     made = raw.parse()
 
     assert made.output_text == "Hello"
-    assert set(raw.headers["pilotlight-ignored"].split(", ")) == {"store", "reasoning", "service_tier", "user"}
+    assert set(raw.headers["pilotlight-ignored"].split(", ")) == {"store", "reasoning", "service_tier"}
     for ask in (client.responses.retrieve, client.responses.delete, client.responses.cancel):
         with pytest.raises(openai.NotFoundError):
             await ask(made.id)

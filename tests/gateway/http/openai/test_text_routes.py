@@ -222,6 +222,19 @@ async def test_who_hangs_up_cancels(world: World, client: AsyncOpenAI) -> None:
     assert world.calls.seen[1].deadline_at - world.calls.seen[1].arrived_at == pytest.approx(0.2)
 
 
+async def test_a_user_is_what_a_rollout_goes_by(world: World, client: AsyncOpenAI) -> None:
+    """As the call says, and what its headers say."""
+    served(world)
+    world.calls.events = WORDS
+    await client.chat.completions.create(
+        model=NAME, messages=HI, user="ann", extra_headers={"Pilotlight-Sticky": "home", "X-Ring": "inner"}
+    )
+    head = world.calls.seen[0].head
+
+    assert head is not None
+    assert (head.user, head.sticky, head.shown[b"x-ring"]) == ("ann", "home", b"inner")
+
+
 async def test_what_nothing_goes_by_is_named(world: World, client: AsyncOpenAI) -> None:
     """Fields of other servers, and of releases to come."""
     served(world)
@@ -229,7 +242,7 @@ async def test_what_nothing_goes_by_is_named(world: World, client: AsyncOpenAI) 
     raw = client.chat.completions.with_raw_response
     answer = await raw.create(model=NAME, messages=HI, user="u", extra_body={"brand_new": 1, "bad\r\nname": 2})
 
-    assert answer.headers["pilotlight-ignored"] == "user, brand_new"
+    assert answer.headers["pilotlight-ignored"] == "brand_new"
     assert int(answer.headers["openai-processing-ms"]) >= 0
     assert answer.headers["x-request-id"] == answer.headers["pilotlight-call-id"]
 

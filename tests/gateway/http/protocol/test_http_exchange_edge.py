@@ -16,7 +16,7 @@ PLACES = {
     "tier": "free", "grantee": "friend", "delivery": "msg_x", "batch": "batch_x",
     "container": "x", "price": "h100", "month": "2026-11", "budget": "month", "grant": "grant_x", "node": "n1",
     "issuer": "corp", "name": "token", "pool": "spare", "model": "acme/tiny", "file": "file-0",
-    "version": "1", "alias": "prod",
+    "version": "1", "alias": "prod", "key": "k", "word": "pause",
 }  # fmt: skip
 
 

@@ -11,7 +11,9 @@ from pilotlight_core.bus import BusError
 from pilotlight_core.host.foundations import Foundation, WrongFoundation
 from pilotlight_core.host.key_sets import SignedKeySet, sign_keys
 from pilotlight_core.host.signing import PUBLIC, BadSignature, NoKey, Signer
+from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
+from tests.builders.supply import AT
 from tests.core.host.test_signing import MANIFEST
 
 REGISTERED = Foundation(manifest_key="k")
@@ -76,6 +78,56 @@ async def test_an_older_set_never_counts_again(tmp_path: Path) -> None:
     platform.present = older
     with pytest.raises(BadSignature, match="older than one of 2"):
         await TrustedKeys(source, platform, tmp_path / "newest").verify(dropped.sign(MANIFEST))
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        (KeyTerms(not_after=AT), "has expired on"),
+        (KeyTerms(not_before=AT + 1), "counts from"),
+        (KeyTerms(revoked_at=AT, reason="stolen"), "was revoked on .*: stolen"),
+    ],
+)
+@pytest.mark.parametrize("is_given", [False, True])
+async def test_a_key_counts_within_its_terms(tmp_path: Path, terms: KeyTerms, said: str, is_given: bool) -> None:
+    """Also one that was given to the node itself: the operator's word goes before the file's."""
+    operator, old, new = (make(tmp_path, name) for name in ("operator", "old", "new"))
+    given = tmp_path / "given.pem"
+    names = ("operator", "old") if is_given else ("operator",)
+    given.write_bytes(b"".join((tmp_path / name / PUBLIC).read_bytes() for name in names))
+    platform = SetOfPlatform(sign_keys(operator, [old.public, new.public], 1))
+    keys = TrustedKeys(given, platform, tmp_path / "newest", lambda: AT)
+    assert await keys.verify(old.sign(MANIFEST)) == MANIFEST
+
+    platform.present = sign_keys(operator, [old.public, new.public], 2, {old.public: terms})
+
+    with pytest.raises(BadSignature, match=f"The key {old.key_id} {said}.*deploy it again"):
+        await keys.verify(old.sign(MANIFEST))
+    with pytest.raises(BadSignature, match=said):
+        await keys.verifier(old.key_id)
+    assert await keys.verify(new.sign(MANIFEST)) == MANIFEST
+
+
+async def test_a_node_that_has_believed_a_set_starts_nothing_without_one(tmp_path: Path) -> None:
+    """Whoever can write on the bus takes no revocation away by taking the set away, or by another set."""
+    operator, own, evil = (make(tmp_path, name) for name in ("operator", "own", "evil"))
+    given = tmp_path / "given.pem"
+    given.write_bytes((tmp_path / "own" / PUBLIC).read_bytes())
+    platform = SetOfPlatform(sign_keys(evil, [evil.public], 9))
+    keys = TrustedKeys(given, platform, tmp_path / "newest", lambda: AT)
+    assert await keys.verify(own.sign(MANIFEST)) == MANIFEST  # a set that nobody whom it knows vouches for is none
+
+    given.write_bytes(given.read_bytes() + (tmp_path / "operator" / PUBLIC).read_bytes())
+    platform.present = sign_keys(operator, [own.public], 1)
+    assert await keys.verify(own.sign(MANIFEST)) == MANIFEST
+    for gone, said in ((None, "set of keys is gone"), (sign_keys(evil, [evil.public], 9), "vouched for by")):
+        platform.present = gone
+        for each in (keys, TrustedKeys(given, platform, tmp_path / "newest", lambda: AT)):
+            with pytest.raises(BadSignature, match=said):
+                await each.verify(own.sign(MANIFEST))
+    platform.lost = True
+    with pytest.raises(ConnectionError, match="cannot be read"):
+        await keys.verify(own.sign(MANIFEST))
 
 
 async def test_nobody_else_can_vouch(tmp_path: Path) -> None:

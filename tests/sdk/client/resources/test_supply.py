@@ -9,7 +9,7 @@ from pilotlight.client.resources.supply import SupplyClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight_core.model.api.supply.supply_api import TrustedKeyRequest
 from pilotlight_core.model.supply.policies import Policy
-from tests.sdk.cli.every_command import POLICY, TRUSTED, VERDICT
+from tests.sdk.cli.supply_commands import POLICY, TRUSTED, VERDICT
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
 

@@ -61,3 +61,9 @@ def test_a_call_without_time_is_not_sent() -> None:
     assert b"deadline_ms" in outgoing.body(0.001)
     with pytest.raises(DeadlineExceeded, match="before the call was sent"):
         outgoing.body(0.0)
+
+
+def test_whom_a_call_is_for_is_a_header() -> None:
+    """A rollout may go by it; a call that says nothing has none."""
+    assert OutgoingCall(path="", input={}, sticky="ann").headers == {"Pilotlight-Sticky": "ann"}
+    assert OutgoingCall(path="", input={}).headers == {}

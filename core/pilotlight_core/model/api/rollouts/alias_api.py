@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import Request
+from pilotlight_core.model.ids import END
 
 
 class AliasRequest(Request, frozen=True, kw_only=True):
-    """`PUT /v1/apps/{app}/aliases/{function}/{alias}`."""
+    """`PUT /v1/apps/{app}/aliases/{name}/{alias}`."""
 
-    version: str
+    version: Annotated[str, Meta(pattern=f"^(v[1-9][0-9]{{0,8}}|ver_[0-9a-f]{{32}}){END}")]
     """`v7`, or a version's id."""
 
 

@@ -9,10 +9,12 @@ from msgspec import Meta
 
 from pilotlight_core.model.api.call_api import Request
 from pilotlight_core.model.api.rollouts.rollback_api import Reason
+from pilotlight_core.model.api.webhook_api import LONGEST_URL, URL_PATTERN
 from pilotlight_core.model.ids import NAME_PATTERN
 
 Percent = Annotated[float, Meta(gt=0, le=100)]
 GuardName = Annotated[str, Meta(pattern=NAME_PATTERN)]
+Gate = Annotated[str, Meta(max_length=LONGEST_URL, pattern=f"^(?:{URL_PATTERN[1:-1]})?$")]
 HeaderName = Annotated[str, Meta(pattern="^x-[a-z0-9-]{1,60}$")]
 
 
@@ -48,7 +50,7 @@ class RolloutRequest(Request, frozen=True, kw_only=True):
     guards: Annotated[tuple[OwnGuard, ...], Meta(max_length=8)] = ()
     on_undecided: Annotated[str, Meta(pattern="^(promote|hold|rollback)$")] = "promote"
     surge: Annotated[int, Meta(ge=1, le=1_000)] | None = None
-    gate: Annotated[str, Meta(max_length=2_000)] = ""
+    gate: Gate = ""
     allow_breaking: bool = False
     skip_judging: bool = False
     retry: bool = False

@@ -59,6 +59,12 @@ class TrustedKeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does not, as the rest of a sentence."""
 
 
+class TrustedKeyList(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/trusted-keys`."""
+
+    keys: tuple[TrustedKeyInfo, ...]
+
+
 class SigningKeyInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One of the platform's keys."""
 

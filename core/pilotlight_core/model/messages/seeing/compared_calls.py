@@ -69,3 +69,7 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     fields: Annotated[dict[ShortText, float], Meta(max_length=MOST_FIELDS)] = {}
     """Of custom guards, by name."""
     tokens: Count = 0
+    is_running: bool = False
+    """Whether it has not ended: it runs longer than the old version usually does, and is told of again at its end."""
+    also_failed: bool = False
+    """Whether the old version failed on the same input too."""

@@ -16,6 +16,7 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_body
 from pilotlight_gateway.bodies.json_structs import read_json
+from pilotlight_gateway.http.endpoints.logins.session_rates import SessionRates
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     SMALL_BODY,
@@ -27,7 +28,6 @@ from pilotlight_gateway.http.protocol.api_operations import (
 from pilotlight_gateway.http.protocol.http_exchange import header
 from pilotlight_gateway.http.protocol.request_bodies import read_body
 from pilotlight_gateway.limits.connections import source_of
-from pilotlight_gateway.limits.session_rates import SessionRates
 from pilotlight_gateway.tenancy.api_keys import SCOPES
 from pilotlight_gateway.tenancy.auth import LOOKUPS_AT_A_TIME
 from pilotlight_gateway.tenancy.login_sessions import end_session, exchange_code, open_session, session_info

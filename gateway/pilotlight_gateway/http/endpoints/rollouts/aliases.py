@@ -36,19 +36,19 @@ async def list_aliases(request: Request, services: AliasServices) -> Response:
 
 
 async def show_alias(request: Request, services: AliasServices) -> Response:
-    """`GET /v1/apps/{app}/aliases/{function}/{alias}`."""
+    """`GET /v1/apps/{app}/aliases/{name}/{alias}`."""
     return json_answer(await services.aliases.find(*_named(request)))
 
 
 async def put_alias(request: Request, services: AliasServices) -> Response:
-    """`PUT /v1/apps/{app}/aliases/{function}/{alias}`."""
+    """`PUT /v1/apps/{app}/aliases/{name}/{alias}`."""
     named = _named(request)
     asked = await read_struct(request, services.budget, AliasRequest)
     return json_answer(await services.aliases.put(*named, asked.version))
 
 
 async def drop_alias(request: Request, services: AliasServices) -> Response:
-    """`DELETE /v1/apps/{app}/aliases/{function}/{alias}`."""
+    """`DELETE /v1/apps/{app}/aliases/{name}/{alias}`."""
     await services.aliases.delete(*_named(request))
     return Response(status_code=204)
 
@@ -56,7 +56,7 @@ async def drop_alias(request: Request, services: AliasServices) -> Response:
 def _named(request: Request) -> tuple[str, str, str, str]:
     """Tenant, app, function and alias of a request."""
     path = request.path_params
-    app, function = check_name(path["app"], "app"), check_name(path["function"], "function")
+    app, function = check_name(path["app"], "app"), check_name(path["name"], "name")
     return principal_of(request).tenant, app, function, path["alias"]
 
 
@@ -67,18 +67,18 @@ ALIASES = (
         answer=list_of("Aliases", AliasInfo), errors=("not_found", "bad_input"),
     ),
     Operation(
-        method="GET", path="/v1/apps/{app}/aliases/{function}/{alias}", name="getAlias", endpoint=show_alias,
+        method="GET", path="/v1/apps/{app}/aliases/{name}/{alias}", name="getAlias", endpoint=show_alias,
         about="The version that an alias stands for.", scopes=("read", "deploy"), answer=AliasInfo,
         errors=("not_found", "bad_input"),
     ),
     Operation(
-        method="PUT", path="/v1/apps/{app}/aliases/{function}/{alias}", name="putAlias", endpoint=put_alias,
+        method="PUT", path="/v1/apps/{app}/aliases/{name}/{alias}", name="putAlias", endpoint=put_alias,
         about="Let callers reach a version as app.function@alias.", scopes=("deploy",), tells=("version",),
         request=AliasRequest, answer=AliasInfo,
         errors=(*BODY, "not_found", "unknown_function", "unknown_version", "conflict"),
     ),
     Operation(
-        method="DELETE", path="/v1/apps/{app}/aliases/{function}/{alias}", name="deleteAlias", endpoint=drop_alias,
+        method="DELETE", path="/v1/apps/{app}/aliases/{name}/{alias}", name="deleteAlias", endpoint=drop_alias,
         about="Delete an alias: calls that name it are refused.", scopes=("deploy",), status=204,
         errors=("not_found", "bad_input", "conflict"),
     ),

@@ -51,13 +51,13 @@ async def list_rollouts(request: Request, services: RolloutServices) -> Response
     return json_answer({"app": app, "rollouts": await services.desk.past(principal_of(request).tenant, app)})
 
 
-async def tell_rollout(request: Request, services: RolloutServices) -> Response:
+async def send_rollout_word(request: Request, services: RolloutServices) -> Response:
     """`POST /v1/apps/{app}/rollout/{word}`."""
     app, word = check_name(request.path_params["app"], "app"), request.path_params["word"]
     if word not in WORDS:
         raise NotFound(f"A rollout cannot be told {word!r}: there are {', '.join(WORDS)}.")
     asked = await read_struct(request, services.budget, RolloutWord, default=RolloutWord())
-    return json_answer(await services.desk.say(principal_of(request), app, word, asked.reason))
+    return json_answer(await services.desk.send_word(principal_of(request), app, word, asked.reason))
 
 
 ROLLOUTS = (
@@ -70,16 +70,17 @@ ROLLOUTS = (
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollout", name="getRollout", endpoint=show_rollout,
-        about="The rollout that is under way, or the last one.", scopes=("read",), answer=RolloutView,
-        errors=("not_found",),
+        about="The rollout that is under way, or the last one.", scopes=("read", "deploy"), answer=RolloutView,
+        errors=("not_found", "bad_input"),
     ),
     Operation(
         method="GET", path="/v1/apps/{app}/rollouts", name="listRollouts", endpoint=list_rollouts,
-        about="An app's rollouts, the newest first.", scopes=("read",), answer=list_of("rollouts", RolloutView),
-        errors=("not_found",),
+        about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
+        answer=list_of("rollouts", RolloutView),
+        errors=("not_found", "bad_input"),
     ),
     Operation(
-        method="POST", path="/v1/apps/{app}/rollout/{word}", name="tellRollout", endpoint=tell_rollout,
+        method="POST", path="/v1/apps/{app}/rollout/{word}", name="sendRolloutWord", endpoint=send_rollout_word,
         about="Tell a rollout what to do: pause, resume, promote, abort or freeze.", scopes=("deploy",),
         tells=("reason",), request=RolloutWord, body_required=False, answer=RolloutView,
         errors=(*BODY, "not_found", "conflict"),

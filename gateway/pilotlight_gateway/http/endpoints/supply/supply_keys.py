@@ -20,6 +20,7 @@ from pilotlight_core.model.api.supply.supply_api import (
     SigningKeyInfo,
     SigningKeysInfo,
     TrustedKeyInfo,
+    TrustedKeyList,
     TrustedKeyRequest,
 )
 from pilotlight_core.model.errors import BadInput, Conflict
@@ -30,7 +31,6 @@ from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
     json_answer,
-    list_of,
     principal_of,
     read_struct,
 )
@@ -54,7 +54,8 @@ class SupplyKeyServices:
 async def list_trusted(request: Request, services: SupplyKeyServices) -> Response:
     """`GET /v1/trusted-keys`."""
     record, at = await services.trust.read(principal_of(request).tenant), services.wall()
-    return json_answer({"keys": [_trusted_info(each, at) for each in (record.keys if record else ())]})
+    keys = tuple(_trusted_info(each, at) for each in (record.keys if record else ()))
+    return json_answer(TrustedKeyList(keys=keys))
 
 
 async def put_trusted(request: Request, services: SupplyKeyServices) -> Response:
@@ -131,7 +132,7 @@ SUPPLY_KEYS = (
     Operation(
         method="GET", path="/v1/trusted-keys", name="listTrustedKeys", endpoint=list_trusted,
         about="The keys by which the tenant signs what it deploys.", scopes=("read", "deploy"),
-        answer=list_of("TrustedKeys", TrustedKeyInfo),
+        answer=TrustedKeyList,
     ),
     Operation(
         method="PUT", path="/v1/trusted-keys/{name}", name="setTrustedKey", endpoint=put_trusted, scopes=("admin",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
-from pilotlight_gateway.dashboard.page_parts.blocks import LinkLine
+from pilotlight_gateway.dashboard.page_parts.blocks import LinkLine, Sentence
 from pilotlight_gateway.dashboard.pages.own.calls_page import KEPT, MOST_CALLS, calls_blocks, function_link
 from tests.gateway.dashboard.pages.own_scenes import HOSTILE, kept_call, kept_calls
 from tests.gateway.dashboard.pages.scenes import answer_of, table_of
@@ -12,12 +12,15 @@ from tests.gateway.world import function
 
 
 def test_failed_and_slow_ones_are_counted() -> None:
-    """Of those that are kept, which are not all; a gateway that did not answer is said to be missing."""
+    """Of those that are kept, which are not all; that a gateway did not answer is said, and not which."""
     listed = kept_calls(kept_call(), kept_call(kept="error", code="function_raised"), unanswered=("g2",))
     blocks = calls_blocks(listed, "shop.hello", "slow")
     assert answer_of(blocks) == ("1 call failed and 1 was slow, of the last 2 calls that are kept.", "warn")
     assert [row[3:5] for row in table_of(blocks, "calls")] == [("slow", "ok"), ("failed", "function_raised")]
-    assert any("g2" in getattr(block, "text", "") for block in blocks)
+    (silent,) = [block for block in blocks if getattr(block, "id", "") == "silent"]
+    assert isinstance(silent, Sentence)
+    assert "Not known: what 1 gateway keeps" in silent.text
+    assert "g2" not in repr(blocks)
     assert answer_of(calls_blocks(kept_calls()))[0] == "0 calls failed and 0 were slow: none is kept."
     (links,) = [block for block in blocks if isinstance(block, LinkLine)]
     assert [present for _, _, present in links.links] == [one == "slow" for one in KEPT]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sdk.cli.every_command import ISSUER
+from tests.sdk.cli.identity_answers import ISSUER
 from tests.sdk.cli.shell import cells, invoke, run
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 

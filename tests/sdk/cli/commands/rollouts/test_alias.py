@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pilotlight.cli.main import app
-from tests.sdk.cli.every_command import ALIAS
+from tests.sdk.cli.rollout_answers import ALIAS
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
 PATH = "/v1/apps/hello/aliases/greet/prod"

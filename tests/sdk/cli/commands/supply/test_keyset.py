@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
-from tests.sdk.cli.every_command import SIGNING
+from tests.sdk.cli.supply_commands import SIGNING
 from tests.sdk.scripted import ScriptedPlatform, answer
 
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pilotlight.cli.main import app
-from tests.sdk.cli.every_command import POLICY, VERDICT
+from tests.sdk.cli.supply_commands import POLICY, VERDICT
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
 

@@ -8,7 +8,7 @@ from pilotlight.client.resources.platform import PlatformClient
 from pilotlight.client.resources.rollouts.aliases import AliasesClient
 from pilotlight.client.transport.platform_connection import PlatformConnection
 from pilotlight.definitions.errors import NotFound
-from tests.sdk.cli.every_command import ALIAS
+from tests.sdk.cli.rollout_answers import ALIAS
 from tests.sdk.scripted import Answer, ScriptedPlatform, answer
 
 

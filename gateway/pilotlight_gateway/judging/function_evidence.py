@@ -1,0 +1,108 @@
+"""What the judge knows of a function of a rollout: its guards, what they are measured against, what is pending."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
+from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_gateway.judging.batch_observations import PendingBatch
+from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
+from pilotlight_gateway.judging.guards.crash_guard import CrashGuard
+from pilotlight_gateway.judging.guards.event_guard import EventGuard
+from pilotlight_gateway.judging.guards.pair_guard import PairGuard
+from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
+from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
+from pilotlight_gateway.judging.shadow_sides import ShadowSide
+from pilotlight_gateway.judging.sticky_units import StickyUnits
+from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
+from pilotlight_gateway.judging.usual.strata import Strata
+from pilotlight_gateway.judging.usual.tolerance import tolerated
+from pilotlight_gateway.judging.usual.usual_amounts import size_of
+from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
+
+
+class FunctionEvidence(msgspec.Struct):
+    """Of one function."""
+
+    weights: dict[str, float]
+    """By guard, its part of the mean."""
+    whole: float
+    """The sum of the weights."""
+    events: dict[str, EventGuard]
+    amounts: dict[str, AmountGuard]
+    customs: dict[str, bool] = {}
+    """Guards on fields of answers, and whether each is on an event."""
+    crash: CrashGuard = msgspec.field(default_factory=CrashGuard)
+    pairs: PairGuard = msgspec.field(default_factory=PairGuard)
+    event_proofs: dict[str, EventProof] = {}
+    amount_proofs: dict[str, AmountProof] = {}
+    strata: Strata = msgspec.field(default_factory=Strata)
+    levels: dict[str, UsualLevel] = {}
+    """By guard and kind of call."""
+    units: StickyUnits = msgspec.field(default_factory=StickyUnits)
+    batches: dict[str, PendingBatch] = {}
+    shadows: dict[str, ShadowSide] = {}
+    """The first of two shadows of one input, by pair."""
+    speeds: DeviceSpeeds | None = None
+    """Of devices, while the tolerance is learnt of them."""
+    is_sticky: bool = False
+    tolerance: float = 0.05
+    """The tolerated part of live calls."""
+    pair_tolerance: float = 0.01
+    split: SampleRatio = msgspec.field(default_factory=SampleRatio)
+    calls: dict[str, int] = {}
+    """Compared calls by arm."""
+    measured: int = 0
+    """Canary calls whose times and costs were compared."""
+    left_out: dict[str, int] = {}
+    """By reason, calls that were not compared."""
+    dead: dict[str, float] = {}
+    """Containers whose death was counted."""
+    failed: dict[str, list[float]] = {}
+    """Calls of the canary that failed: rho, and the factors of the guard on crashes."""
+    told: dict[str, float] = {}
+    """Calls that were slow before they ended."""
+    started: dict[str, float] = {}
+    """Containers whose start was counted, and nodes where a side has started before."""
+
+    def value(self) -> float:
+        """E of this function: the mean of its guards' e."""
+        total = self.weights["crash"] * self.crash.e
+        for name, event in self.events.items():
+            total += self.weights[name] * event.e
+        for name, amount in self.amounts.items():
+            total += self.weights[name] * amount.e
+        if "pairs" in self.weights:
+            total += self.weights["pairs"] * self.pairs.e
+        whole = self.whole
+        return total / whole if whole > 0.0 else 1.0
+
+    def guards(self) -> dict[str, float]:
+        """Each guard's e."""
+        found = {"crash": self.crash.e}
+        found |= {name: event.e for name, event in self.events.items()}
+        found |= {name: amount.e for name, amount in self.amounts.items()}
+        if "pairs" in self.weights:
+            found["pairs"] = self.pairs.e
+        return {name: found[name] for name in self.weights}
+
+    def verified(self) -> dict[str, float]:
+        """By guard, the part by which the canary is proven not to be worse."""
+        found = {name: proof.within for name, proof in self.amount_proofs.items()}
+        found |= {name: proof.within for name, proof in self.event_proofs.items()}
+        return {name: within for name, within in found.items() if within is not None}
+
+    def slow_after_ms(self, call: ComparedCall) -> float | None:
+        """When a call like this one is slow; None: too little is known."""
+        stratum = self.strata.of(call)
+        if stratum is None or (usual := stratum.latency) is None:
+            return None
+        line = usual.level + usual.slope * size_of(call)
+        tolerance = tolerated(self.tolerance, math.exp(line)) if call.arm == Arm.CANARY else 0.0
+        return math.exp(line + usual.high + tolerance)
+
+    def leave_out(self, reason: str) -> None:
+        self.left_out[reason] = self.left_out.get(reason, 0) + 1

@@ -1,0 +1,1 @@
+"""What the old version usually takes: what scores are measured against."""

@@ -1,0 +1,193 @@
+"""`pilotlight rollout`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pilotlight.cli.advice import DEPLOYED, advising
+from pilotlight.cli.arguments import read_span
+from pilotlight.cli.command_app import command_app
+from pilotlight.cli.completions import app_names
+from pilotlight.cli.output import ago, print_json, print_text
+from pilotlight.cli.rollout_watch import check_outcome, draw, follow_rollout, headline
+from pilotlight.cli.rollout_wish import BAKE, EVERY, STEPS, show_started
+from pilotlight.cli.rollout_words import read_headers, read_steps, read_tolerance
+from pilotlight.cli.session import ask, client
+from pilotlight.cli.tables import print_table
+from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest
+
+app = command_app(no_args_is_help=True)
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
+Name = Annotated[str, typer.Argument(help="the app's name", autocompletion=app_names)]
+Reason = Annotated[str, typer.Option("--reason", help="why, for the history and the audit log")]
+NONE = "'pilotlight rollout start' begins one; 'pilotlight app list' shows what is deployed."
+
+
+@app.callback()
+def group() -> None:
+    """Give new versions the traffic by and by."""
+
+
+@app.command()
+@advising(not_found=DEPLOYED)
+def start(
+    name: Name,
+    canary: Annotated[str, typer.Option(help="v8, or a deploy's revision; default: the last without traffic")] = "",
+    steps: Annotated[str, typer.Option(help="percent of the traffic, rising")] = STEPS,
+    every: Annotated[str, typer.Option(help="the least time at a step: 30s, 10m, 2h")] = EVERY,
+    bake: Annotated[str, typer.Option(help="how long the old version stays warm after the last step")] = BAKE,
+    calls: Annotated[int, typer.Option(help="compared calls of the new version, at least, at a step", min=0)] = 100,
+    sticky: Annotated[str, typer.Option(help="what stays on one side: call, tenant, user, key or header")] = "call",
+    cohort_tenant: Annotated[list[str] | None, typer.Option(help="only callers of this tenant; again for more")] = None,
+    cohort_header: Annotated[list[str] | None, typer.Option(help="only requests with this: x-name=value")] = None,
+    no_twin: Annotated[bool, typer.Option("--no-twin", help="compare with all of the old version")] = False,
+    pairs: Annotated[int, typer.Option(help="inputs that both versions run before the ramp; 0: none", min=0)] = 300,
+    tolerance: Annotated[str | None, typer.Option(help="how much slower or dearer it may be: 5%")] = None,
+    on_undecided: Annotated[str, typer.Option(help="at the end without proof: promote, hold, rollback")] = "promote",
+    surge: Annotated[int | None, typer.Option(help="further containers while it runs, at most", min=1)] = None,
+    gate: Annotated[str, typer.Option(help="a URL that is asked before each step; 2xx is yes")] = "",
+    allow_breaking: Annotated[bool, typer.Option("--allow-breaking", help="also if its schemas break callers")] = False,
+    skip_judging: Annotated[
+        bool, typer.Option("--skip-judging", help="go on whatever the evidence; on record")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="also a version that was rolled back")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="until it is over; exit code 3 unless it is promoted")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start a rollout. What it will and will not see is printed first, at the present traffic.
+
+    \b
+    pilotlight rollout start hello --canary v8 --steps 1,5,25,50,100 --every 10m
+    pilotlight rollout start hello --cohort-tenant acme --sticky user
+    pilotlight rollout start hello --wait
+    """
+    request = RolloutRequest(
+        canary=canary, steps=read_steps(steps), every_s=read_span(every, "--every"), bake_s=read_span(bake, "--bake"),
+        calls=calls, sticky=sticky, cohort_tenants=tuple(cohort_tenant or ()),
+        cohort_headers=read_headers(cohort_header or []), twin=not no_twin, pairs=pairs,
+        tolerance=read_tolerance(tolerance), on_undecided=on_undecided, surge=surge, gate=gate,
+        allow_breaking=allow_breaking, skip_judging=skip_judging, retry=retry,
+    )  # fmt: skip
+    started = ask(client().rollouts.start_rollout(name, request))
+    if not as_json:
+        show_started(started)
+    if wait:
+        last = follow_rollout(name, started.rollout.id)
+        if as_json:
+            print_json(last)
+        check_outcome(last, started.rollout.id)
+    elif as_json:
+        print_json(started)
+
+
+@app.command()
+@advising(not_found=NONE)
+def status(
+    name: Name,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="draw it again and again until it is over")] = False,
+    every: Annotated[float, typer.Option(help="seconds between drawings with --watch", min=0.1)] = 2.0,
+    as_json: Json = False,
+) -> None:
+    """Show how a rollout is, with its evidence in sentences.
+
+    \b
+    pilotlight rollout status hello
+    pilotlight rollout status hello --watch
+    pilotlight rollout status hello --json | jq .verdict
+    """
+    if watch:
+        follow_rollout(name, every_s=every, show=lambda view: draw(view, as_json=as_json, watched=True))
+        return
+    draw(ask(client().rollouts.rollout(name)), as_json=as_json, watched=False)
+
+
+@app.command(name="list")
+@advising(not_found=DEPLOYED)
+def list_rollouts(name: Name, as_json: Json = False) -> None:
+    """List an app's rollouts, the newest first.
+
+    \b
+    pilotlight rollout list hello
+    """
+    found = ask(client().rollouts.list_rollouts(name))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            one["number"],
+            one["state"],
+            ago(float(one["started_at"])),
+            ", ".join(sides["canary"] for sides in one.get("functions", {}).values()),
+            one.get("verdict", ""),
+            one.get("reason", ""),
+        )
+        for one in found
+    ]
+    columns = ("number", "state", "started", "new", "verdict", "reason")
+    print_table(columns, rows, empty=f"{name} has had no rollout.", less=("started",))
+
+
+@app.command()
+@advising(not_found=NONE)
+def pause(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+    """Stay at the present shares. The judge goes on, and may still roll back.
+
+    \b
+    pilotlight rollout pause hello --reason "wait for Monday"
+    """
+    _send(name, "pause", reason, as_json=as_json)
+
+
+@app.command()
+@advising(not_found=NONE)
+def resume(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+    """Go on after a pause or a freeze.
+
+    \b
+    pilotlight rollout resume hello
+    """
+    _send(name, "resume", reason, as_json=as_json)
+
+
+@app.command()
+@advising(not_found=NONE)
+def promote(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+    """Put the new version into service now, whatever the judge says.
+
+    \b
+    pilotlight rollout promote hello --reason "checked by hand"
+    """
+    _send(name, "promote", reason, as_json=as_json)
+
+
+@app.command()
+@advising(not_found=NONE)
+def abort(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+    """Go back to the old version now; also while paused. The new one is not marked as worse.
+
+    \b
+    pilotlight rollout abort hello --reason "wrong weights"
+    """
+    _send(name, "abort", reason, as_json=as_json)
+
+
+@app.command()
+@advising(not_found=NONE)
+def freeze(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+    """Leave all as it is, also if the evidence is against it. 'rollout resume' ends that.
+
+    \b
+    pilotlight rollout freeze hello --reason "an incident elsewhere"
+    """
+    _send(name, "freeze", reason, as_json=as_json)
+
+
+def _send(name: str, word: str, reason: str, *, as_json: bool) -> None:
+    view = ask(client().rollouts.send_word(name, word, reason))
+    if as_json:
+        print_json(view)
+        return
+    print_text(f"{view.app}: {headline(view)}")

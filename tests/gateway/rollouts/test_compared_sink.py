@@ -1,0 +1,148 @@
+"""What the judge is told of calls: on which side, how they ended, and what they took where it was theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
+from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
+from pilotlight_core.model.rollouts.split import Side
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_sink import FailedCall
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields, has_failed_twice
+from pilotlight_gateway.splits.split_calls import STALE
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.builders.calls import prepared_call
+from tests.builders.specs import function_spec, method
+from tests.gateway.rollouts.kept_rollout import QUICK, record_of, rollout
+
+CANARY = Side("rol_1", Arm.CANARY, 0.5, "")
+STAGES = {"execute": 12.0, "queue": 1.0}
+RESULT = CallResult(output=msgspec.msgpack.encode({"score": {"loss": 2.0}}), container="c1")
+
+
+class Sink:
+    """A sink over one record, and what it has told."""
+
+    def __init__(self, one: Rollout) -> None:
+        self.told: list[ComparedCall] = []
+        registry = MemoryRegistry()
+        registry.rollout_records["acme", "app"] = record_of(replace(one, control={"fn": "a"}, canary={"fn": "b"}))
+        self.of = ComparedSink(registry, lambda _tenant, _app, call: self.told.append(call), wall=lambda: 7.0)
+
+    def ended(self, call: PreparedCall, result: CallResult = RESULT) -> None:
+        self.of.call_ended(call, result, STAGES, 15.0)
+
+    def failed(self, call: PreparedCall | None, code: str) -> None:
+        self.of.call_failed(FailedCall(code, "acme", None, call, None, 15.0, is_client_gone=False))
+
+
+@pytest.fixture
+def sink() -> Sink:
+    return Sink(rollout(state=RolloutState.RAMP, share=5_000))
+
+
+def test_a_call_is_told_with_its_side_and_what_it_took(sink: Sink) -> None:
+    """Each call of a container has its number there."""
+    for number in range(2):
+        sink.ended(prepared_call(f"call_{number}", side=CANARY, split=3))
+    first, second = sink.told
+    assert (first.arm, first.rho, first.revision, first.execute_ms, first.at) == (Arm.CANARY, 0.5, 3, 12.0, 7.0)
+    assert (first.nth_call, second.nth_call, first.container) == (1, 2, "c1")
+
+
+def test_what_the_old_version_ran_in_the_end_counts_as_the_new_ones_failure(sink: Sink) -> None:
+    """Its caller had an answer; what that took says nothing of the new version, its container's death does."""
+    result = replace(RESULT, moved="container_died", moved_from="c9", fallback="app.fn@v1")
+    sink.ended(prepared_call(side=CANARY, split=3), result)
+    (told,) = sink.told
+    assert (told.code, told.container, told.execute_ms, told.gpu_ns) == ("container_died", "c9", 0.0, 0)
+    assert not told.is_degraded
+
+
+def test_a_fallback_is_told(sink: Sink) -> None:
+    sink.ended(prepared_call(side=CANARY), replace(RESULT, fallback="app.fn@v1"))
+    assert sink.told[0].is_degraded
+
+
+def test_what_is_of_no_side_is_not_told(sink: Sink) -> None:
+    """Pins, shadows, other rollouts, calls that were chosen for anew, and requests that were no call yet."""
+    sink.ended(prepared_call())
+    sink.ended(prepared_call(side=CANARY, shadow=True))
+    sink.ended(prepared_call(side=CANARY._replace(rollout="rol_0")))
+    sink.ended(prepared_call(side=CANARY), replace(RESULT, moved=STALE))
+    sink.failed(prepared_call(side=CANARY), STALE)
+    sink.failed(None, "bad_input")
+    sink.failed(prepared_call(side=CANARY._replace(arm=Arm.CONTROL, rho=0.0)), "function_raised")
+    assert sink.told == []
+
+
+@pytest.mark.parametrize(
+    ("state", "told"), [(RolloutState.STARTING, 1), (RolloutState.PAIRS, 1), (RolloutState.RAMP, 0)]
+)
+def test_before_anything_is_compared_calls_say_what_is_usual(state: RolloutState, told: int) -> None:
+    sink = Sink(rollout(state=state))
+    sink.ended(prepared_call(side=CANARY._replace(arm=Arm.CONTROL, rho=0.0)))
+    assert len(sink.told) == told
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "twice"),
+    [
+        ({"idempotent": True}, "execution_timeout", True),
+        ({"retries": 1}, "function_raised", True),
+        ({"retries": 1}, "execution_timeout", False),
+        ({}, "function_raised", False),
+        ({"idempotent": True}, "bad_input", False),
+    ],
+)
+def test_a_failure_that_was_run_again_is_the_old_versions_too(
+    sink: Sink, options: dict[str, Any], code: str, twice: bool
+) -> None:
+    call = prepared_call(side=CANARY, **options)
+    sink.failed(call, code)
+    assert (sink.told[0].also_failed, has_failed_twice(call, code)) == (twice, twice)
+    assert not has_failed_twice(prepared_call(side=CANARY._replace(arm=Arm.TWIN), **options), code)
+
+
+def test_guards_of_its_own_are_read_by_their_paths() -> None:
+    guards = (
+        GuardTerms(name="loss", kind="amount", field="score.loss"),
+        GuardTerms(name="bad", kind="event", field="x"),
+    )
+    sink = Sink(rollout(state=RolloutState.RAMP, terms=replace(QUICK, guards=guards)))
+    sink.ended(prepared_call(side=CANARY))
+    assert sink.told[0].fields == {"loss": 2.0}
+
+
+@pytest.mark.parametrize(
+    "output", [b"", b"\xc1", msgspec.msgpack.encode([1]), msgspec.msgpack.encode({"x": "text"}), b"x" * 100_000]
+)
+def test_answers_that_say_nothing_are_left_out(output: bytes) -> None:
+    assert guarded_fields((GuardTerms(name="x", kind="amount", field="x"),), output) == {}
+
+
+def test_events_are_one_or_nothing() -> None:
+    guards = (GuardTerms(name="x", kind="event", field="x"),)
+    assert guarded_fields(guards, msgspec.msgpack.encode({"x": 7})) == {"x": 1.0}
+    assert guarded_fields(guards, msgspec.msgpack.encode({"x": False})) == {"x": 0.0}
+    assert guarded_fields(guards, msgspec.msgpack.encode({"x": float("nan")})) == {}
+
+
+def test_without_a_declared_cost_there_is_none() -> None:
+    plain = function_spec("fn", method()).methods[0]
+    assert cost_parameter(plain, msgspec.msgpack.encode({"n": 3})) == 0.0
+
+
+def test_what_a_call_is_billed_is_told_of_whole_gpus(sink: Sink) -> None:
+    spent = Spent(ns=4_000_000, ppm=500_000, price="h100", batch_size=2)
+    sink.ended(prepared_call(side=CANARY), replace(RESULT, spent=spent))
+    (told,) = sink.told
+    assert (told.gpu_ns, told.gpu_type, told.batch_size) == (2_000_000, "h100", 2)
+    assert told.batch

@@ -1,0 +1,333 @@
+"""A keeper folds, decides and writes; a person's word goes first, and a death at any point changes nothing."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pilotlight_core.model.errors import QuotaExceeded
+from pilotlight_core.model.messages.logs import ComparedCalls
+from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back
+from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord, RolloutState, RolloutTerms
+from pilotlight_gateway.deploys.moves.app_moves import AppMoves
+from pilotlight_gateway.judging.decisions import Action, RolloutDecision
+from pilotlight_gateway.judging.evidence import Evidence, encode_evidence, fold, start
+from pilotlight_gateway.rollouts.evidence_store import ComparedPage, StoredEvidence
+from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper, after
+from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from tests.gateway.rollouts.kept_rollout import (
+    NEW,
+    OLD,
+    QUICK,
+    TWIN,
+    KeptRollout,
+    compared,
+    record_of,
+    rollout,
+    told,
+    traffic,
+)
+
+
+async def test_an_equal_version_is_promoted_step_by_step() -> None:
+    """With a twin from the start; the app's record has the new version at the end."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    assert (kept.now.twins, kept.now.share, kept.now.twin_share) == ({"price": TWIN}, 5_000, 5_000)
+    kept.store.stream += traffic(40)
+    await kept.keep_until(RolloutState.BAKING)
+    assert kept.deployed == OLD
+    await kept.keep_until(RolloutState.PROMOTED)
+
+    assert kept.deployed == NEW
+    kinds = [kind for kind, _ in kept.news]
+    assert kinds[-1] == "rollout.promoted"
+    assert kinds.count("rollout.promoted") == 1
+    assert kept.now.verdict.calls
+
+
+async def test_a_failing_version_goes_back_and_is_marked() -> None:
+    """Routing first; it is over when nothing of it runs any more."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(60, failing=True)
+    await kept.keep()
+    assert (kept.now.state, kept.now.share, kept.now.twin_share) == (RolloutState.ROLLING_BACK, 0, 0)
+    assert kept.record.withdrawn == {NEW: "rol_1"}
+    assert kept.now.verdict.word == "regressed"
+    await kept.keep_until(RolloutState.ROLLED_BACK)
+
+    assert kept.deployed == OLD
+    assert [kind for kind, _ in kept.news][-1] == "rollout.rolled_back"
+
+
+async def test_without_calls_nothing_is_promoted() -> None:
+    """No data is never success."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    keeper = kept.keeper()
+    for _ in range(20):
+        kept.at += 10.0
+        await kept.keep(keeper=keeper)
+    assert (kept.now.state, kept.now.held, kept.deployed) == (RolloutState.RAMP, "calls", OLD)
+
+
+async def test_shares_move_onto_ready_capacity_alone() -> None:
+    """Nothing free holds, and after ten minutes it goes back without a mark."""
+    kept = KeptRollout(ready={OLD: 4})
+    await kept.keep_until(RolloutState.STARTING)
+    await kept.keep(3)
+    assert (kept.now.held, kept.now.share) == ("no_capacity", 0)
+    kept.ready |= {NEW: 1, TWIN: 1}
+    await kept.keep_until(RolloutState.RAMP)
+    assert kept.now.share == 2_500
+    kept.ready |= {NEW: 2, TWIN: 2}
+    await kept.keep(2)
+    assert (kept.now.share, kept.now.held) == (5_000, "")
+
+
+async def test_too_long_without_capacity_goes_back_without_a_mark() -> None:
+    kept = KeptRollout(ready={OLD: 4})
+    await kept.keep_until(RolloutState.STARTING)
+    await kept.keep(2)
+    kept.at += 601.0
+    await kept.keep()
+    assert kept.now.state is RolloutState.ROLLING_BACK
+    assert "no_capacity" in kept.now.reason
+    assert kept.record.withdrawn == {}
+
+
+async def test_what_policies_refuse_does_not_start() -> None:
+    """It says why."""
+    kept = KeptRollout(refused="A policy refuses shop.price@v2: pickle of m.bin.")
+    await kept.keep_until(RolloutState.ROLLED_BACK)
+    assert kept.now.reason == kept.refused
+
+
+async def test_a_breaker_that_opens_aborts_also_while_it_is_paused() -> None:
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.registry.rollout_records["acme", "shop"] = moved(kept.record, replace(kept.now, paused_by="key1"))
+    kept.breaker = NEW
+    await kept.keep()
+    assert kept.now.state is RolloutState.ROLLING_BACK
+    assert "breaker of price" in kept.now.reason
+
+
+async def test_another_deploy_supersedes() -> None:
+    """What is compared is not what is deployed any more."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    app = kept.registry.apps["acme", "shop"]
+    kept.registry.apps["acme", "shop"] = replace(app, functions={"price": "ver_other"})
+    await kept.keep()
+    assert (kept.now.state, kept.now.share) == (RolloutState.SUPERSEDED, 0)
+
+
+async def test_what_cannot_be_promoted_ends_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as the schedules of the new version, for which its tenant has no room any more: it is not tried forever."""
+
+    async def refuse(*_: object) -> None:
+        raise QuotaExceeded("acme has 100 schedules already.")
+
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    monkeypatch.setattr(AppMoves, "promote", refuse)
+    await kept.keep_until(RolloutState.SUPERSEDED)
+    assert kept.deployed == OLD
+    assert "100 schedules" in kept.now.reason
+
+
+async def test_a_gate_is_asked_before_each_step_and_nobody_waits_for_it() -> None:
+    """Only yes goes on."""
+    sender: Any = GateSender(503)
+    terms = replace(QUICK, gate="https://gate.example.com/")
+    kept = KeptRollout(rollout=rollout(terms=terms), sender=sender)
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    keeper = kept.keeper()
+    for _ in range(4):
+        kept.at += 1.0
+        await kept.keep(keeper=keeper)
+    assert (kept.now.state, kept.now.held, len(sender.asked)) == (RolloutState.RAMP, "gate", 1)
+    sender.status = 204
+    kept.at += 11.0
+    await kept.keep(keeper=keeper)
+    await kept.keep(keeper=keeper)
+    assert kept.now.state is RolloutState.BAKING
+
+
+class GateSender:
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.asked: list[bytes] = []
+
+    async def post(self, tenant: str, url: str, headers: Any, body: bytes) -> Any:
+        from pilotlight_core.model.api.webhook_api import DeliveryAttempt
+        from pilotlight_gateway.webhooks.delivery_attempts import DeliveryOutcome
+
+        assert (tenant, url) == ("acme", "https://gate.example.com/")
+        assert headers
+        self.asked.append(body)
+        return DeliveryOutcome(attempt=DeliveryAttempt(at=0.0, ms=1.0, status=self.status))
+
+
+# -- a person's word ---------------------------------------------------------------------------------------------------
+
+
+async def test_what_a_person_writes_meanwhile_wins() -> None:
+    """A decision is written only if the rollout is as it was when it was taken."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    kept.at += 10.0
+    kept.registry = AbortingRegistry.over(kept.registry)
+    await kept.keep()
+    assert kept.now.state is RolloutState.ROLLING_BACK
+    assert kept.now.reason == "aborted by a person"
+    assert kept.record.withdrawn == {}
+
+
+class AbortingRegistry(MemoryRegistry):
+    """Somebody aborts just before each change is written."""
+
+    @classmethod
+    def over(cls, registry: MemoryRegistry) -> AbortingRegistry:
+        made = cls()
+        made.__dict__.update(registry.__dict__)
+        return made
+
+    async def change_rollout(self, tenant: str, app: str, change: Any) -> RolloutRecord | None:
+        present = self.rollout_records[tenant, app]
+        self.rollout_records[tenant, app] = rolled_back(present, 5.0, "aborted by a person", marked=False)
+        return await super().change_rollout(tenant, app, change)
+
+
+async def test_an_abort_undoes_a_promotion_that_was_under_way() -> None:
+    """The app's record was written, the rollout's was not: the abort came between."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    await kept.keeper().moves.promote("acme", "shop", kept.now)
+    assert kept.deployed == NEW
+    kept.registry.rollout_records["acme", "shop"] = rolled_back(kept.record, kept.at, "aborted", marked=False)
+    await kept.keep_until(RolloutState.ROLLED_BACK)
+    assert kept.deployed == OLD
+
+
+async def test_a_death_within_a_promotion_is_finished() -> None:
+    """Whoever keeps it next sees that the app has the new versions."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    await kept.keeper().moves.promote("acme", "shop", kept.now)
+    await kept.keep()
+    assert (kept.now.state, kept.deployed) == (RolloutState.PROMOTED, NEW)
+
+
+# -- deaths ------------------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+class DyingEvidence(MemoryEvidence):
+    """Kills whoever uses it before or after one of its operations, now and then."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(page_size=3)
+        self.chance = random.Random(seed)
+        self.deaths = 0
+        self.is_deadly = True
+
+    def _perhaps(self) -> None:
+        if self.is_deadly and self.chance.random() < 0.4:
+            self.deaths += 1
+            raise Killed
+
+    async def read(self, tenant: str, app: str) -> StoredEvidence:
+        self._perhaps()
+        return await super().read(tenant, app)
+
+    async def write(self, tenant: str, app: str, evidence: Evidence, revision: int) -> int:
+        self._perhaps()
+        written = await super().write(tenant, app, evidence, revision)
+        self._perhaps()
+        return written
+
+    async def page(self, tenant: str, app: str, after: int) -> ComparedPage:
+        self._perhaps()
+        return await super().page(tenant, app, after)
+
+
+def folded(stream: list[ComparedCalls]) -> bytes:
+    """The evidence of a stream, folded by one judge that nobody kills."""
+    evidence = start(rollout())
+    for seq, message in enumerate(stream, 1):
+        fold(evidence, seq, message.calls)
+    return encode_evidence(evidence)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_judge_that_is_killed_fifty_times_finds_the_same_to_the_bit(seed: int) -> None:
+    """Between read, fold, store and act: what is stored is what an unkilled one has, and the record says the same."""
+    store, messages = DyingEvidence(seed), traffic(900, seed=seed)
+    kept = KeptRollout(store=store)
+    store.is_deadly = False
+    await kept.keep_until(RolloutState.RAMP)
+    store.is_deadly = True
+    keeper: RolloutKeeper | None = None
+    while store.deaths < 50 or messages:
+        store.stream += messages[:2]
+        del messages[:2]
+        keeper = keeper or kept.keeper()
+        try:
+            await kept.keep(keeper=keeper)
+        except* Killed:
+            keeper = None
+    store.is_deadly = False
+    await kept.keep(10)
+
+    assert store.deaths >= 50
+    assert store.kept["acme", "shop"][0] == folded(store.stream)
+
+
+async def test_evidence_of_another_release_begins_anew() -> None:
+    """What cannot be read is replaced, under its revision."""
+    kept = KeptRollout()
+    kept.store.kept["acme", "shop"] = (b"\xff", 7)
+    await kept.keep()
+    assert kept.store.kept["acme", "shop"][1] == 8
+
+
+async def test_calls_of_a_rollout_before_are_not_counted() -> None:
+    kept = KeptRollout()
+    kept.store.stream += [told(*[compared(n, Arm.CANARY, failed=True, rollout="rol_0") for n in range(50)])]
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += [told(*[compared(n, Arm.CANARY, failed=True, rollout="rol_0") for n in range(50)])]
+    await kept.keep(2)
+    assert kept.now.state is RolloutState.RAMP
+
+
+def test_a_decision_of_a_rollout_that_is_over_changes_nothing() -> None:
+    over = record_of(rollout(state=RolloutState.PROMOTED))
+    assert after(over, RolloutDecision(action=Action.ROLL_BACK), 1.0) is over
+
+
+def test_a_stay_changes_nothing() -> None:
+    record = record_of(rollout())
+    assert after(record, RolloutDecision(), 1.0) is record
+
+
+async def test_terms_without_a_twin_compare_with_all_of_the_old_version() -> None:
+    kept = KeptRollout(rollout=rollout(terms=replace(QUICK, twin=False)), ready={OLD: 2, NEW: 2})
+    await kept.keep_until(RolloutState.RAMP)
+    assert (kept.now.twins, kept.now.twin_share) == ({}, 0)
+
+
+def test_terms_have_the_platforms_defaults() -> None:
+    assert RolloutTerms().steps[-1] == 10_000

@@ -1,0 +1,143 @@
+"""Rollouts on a real platform: a new version that fails goes back by itself, one that does not is promoted."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.system.support.platform import Platform
+from tests.waiting import wait_until
+
+CODE = """
+import time
+
+from pilotlight import App
+
+app = App("shop")
+
+
+@app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
+def price(item: str = "") -> int:
+    time.sleep({seconds})
+    {body}
+"""
+WORKS, FAILS, WORKS_TOO = "return 1", "print('no price', flush=True); raise ValueError('no price')", "return 1 + 0"
+
+
+def write_app(folder: Path, body: str, seconds: float = 0.02) -> str:
+    file = folder / "app.py"
+    file.write_text(CODE.format(body=body, seconds=seconds))
+    return str(file)
+
+
+@contextmanager
+def calling(platform: Platform) -> Iterator[list[Any]]:
+    """Two callers, until the block ends; what they were answered that is not the old version's answer."""
+    wrong: list[Any] = []
+    over = threading.Event()
+
+    def call() -> None:
+        headers = {"Authorization": f"Bearer {platform.key}"}
+        with httpx.Client(base_url=platform.urls[0], headers=headers, timeout=60.0) as client:
+            while not over.is_set():
+                done = client.post("/v1/functions/shop.price/calls", json={"input": {"item": "x"}})
+                if done.status_code != 200 or done.json()["output"] != 1:
+                    wrong.append(done.text)
+
+    callers = [threading.Thread(target=call) for _ in range(2)]
+    for caller in callers:
+        caller.start()
+    try:
+        yield wrong
+    finally:
+        over.set()
+        for caller in callers:
+            caller.join()
+
+
+def rollout_of(platform: Platform) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(platform.cli("rollout", "status", "shop", "--json").stdout)
+    return found
+
+
+def test_a_worse_version_goes_back(platform: Platform, tmp_path: Path) -> None:
+    """`deploy --rollout` has the evidence say it, in sentences; nobody who calls sees an error."""
+    platform.deploy(Path(write_app(tmp_path, WORKS)))
+    with calling(platform) as wrong:
+        words = ("deploy", write_app(tmp_path, FAILS), "--rollout", "--steps", "50,100", "--json")
+        begun = json.loads(platform.cli(*words).stdout)
+        assert begun["rollouts"][0]["state"] == "planned"
+        wait_until(lambda: rollout_of(platform)["state"] == "rolled_back", "it goes back", 30.0)
+    back = rollout_of(platform)
+    assert back["verdict"] == "regressed"
+    assert back["evidence"] >= 100
+    assert "The new version is worse" in back["reason"]
+    assert wrong == []
+
+
+def test_an_equal_version_is_promoted(platform: Platform, tmp_path: Path) -> None:
+    """`deploy --wait` ends when it is, and the history says by which rollout."""
+    platform.deploy(Path(write_app(tmp_path, WORKS)))
+    words = ("--steps", "50,100", "--every", "1s", "--bake", "1s", "--pairs", "25")
+    with calling(platform) as wrong:
+        done = platform.cli("deploy", write_app(tmp_path, WORKS_TOO), "--rollout", *words, "--wait")
+    assert "Promoted" in done.stderr
+    history = json.loads(platform.cli("app", "history", "shop", "--json").stdout)
+    assert history[-1]["message"].startswith("rollout ")
+    assert wrong == []
+
+
+LOADED_S, CALLERS, EACH_S = 60.0, 20, 0.1
+SEEN, BACK_S = 5, 1.0
+
+
+@pytest.mark.long
+def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path: Path) -> None:
+    """At one percent of 200 calls a second: five callers at most see anything but the old version's answer, and nothing
+    is split any more a second after the third failure.
+    """
+    platform.deploy(Path(write_app(tmp_path, WORKS, 0.0)))
+    canary = write_app(tmp_path, FAILS, 0.0)
+    wrong: list[Any] = []
+    over = threading.Event()
+
+    def call() -> None:
+        headers = {"Authorization": f"Bearer {platform.key}"}
+        with httpx.Client(base_url=platform.urls[0], headers=headers, timeout=60.0) as client:
+            while not over.is_set():
+                began = time.monotonic()
+                done = client.post("/v1/functions/shop.price/calls", json={"input": {"item": "x"}})
+                if done.status_code != 200 or done.json()["output"] != 1:
+                    wrong.append(done.text)
+                over.wait(max(0.0, EACH_S - (time.monotonic() - began)))
+
+    callers = [threading.Thread(target=call) for _ in range(CALLERS)]
+    for caller in callers:
+        caller.start()
+    try:
+        platform.cli("deploy", canary, "--rollout", "--steps", "1,100", "--pairs", "0")
+        wait_until(lambda: rollout_of(platform)["state"] in ("rolling_back", "rolled_back"), "it goes back", LOADED_S)
+    finally:
+        over.set()
+        for caller in callers:
+            caller.join()
+    back = rollout_of(platform)
+    assert back["verdict"] == "regressed"
+    assert len(wrong) <= SEEN
+    failures = sorted(third_failure(platform))
+    assert back["since"] - failures[2] <= BACK_S
+
+
+def third_failure(platform: Platform) -> Iterator[float]:
+    """When calls of the new version have failed, by its log, in unix seconds."""
+    for line in platform.logs("shop", "price"):
+        if "no price" in line["text"]:
+            yield float(line["at"])
