@@ -214,8 +214,8 @@ def test_ports_for_metrics_follow_the_first_one() -> None:
     ]
 
     any_port = claim_metrics_ports(parse(UpSettings, "", [], {}))
-    assert any_port.keys() == {"duties", "controller", "agent"}
-    assert len(set(any_port.values())) == 3
+    assert any_port.keys() == {"duties", "controller", "agent", "dashboard"}
+    assert len(set(any_port.values())) == 4
 
 
 def test_a_bad_flag_is_refused(tmp_path: Path) -> None:
