@@ -201,7 +201,7 @@ def test_the_dashboard_is_ten_ports_above_the_api_or_elsewhere() -> None:
 
 def test_ports_for_metrics_follow_the_first_one() -> None:
     """Which is the duties', also by the variable that has always been theirs; without it each has any."""
-    for first in range(QUIET_PORTS.start, QUIET_PORTS.stop, 4):
+    for first in range(QUIET_PORTS.start, QUIET_PORTS.stop, 5):
         settings = parse(UpSettings, "", ["--extra-agents", "1"], {"PILOTLIGHT_METRICS_PORT": str(first)})
         with suppress(UpError):
             ports = claim_metrics_ports(settings)
@@ -210,12 +210,12 @@ def test_ports_for_metrics_follow_the_first_one() -> None:
         release_port(LOOPBACK, port)
     assert list(ports.items()) == [
         (name, settings.metrics_port + number)
-        for number, name in enumerate(("duties", "controller", "agent", "agent-2"))
+        for number, name in enumerate(("duties", "controller", "agent", "agent-2", "dashboard"))
     ]
 
     any_port = claim_metrics_ports(parse(UpSettings, "", [], {}))
-    assert any_port.keys() == {"duties", "controller", "agent"}
-    assert len(set(any_port.values())) == 3
+    assert any_port.keys() == {"duties", "controller", "agent", "dashboard"}
+    assert len(set(any_port.values())) == 4
 
 
 def test_a_bad_flag_is_refused(tmp_path: Path) -> None:
