@@ -173,7 +173,7 @@ def test_other_pods_of_a_namespace_are_shut_in() -> None:
     [
         ("bus", ()),
         ("controller", ()),
-        ("dashboard", ()),
+        ("dashboard", (443,)),
         ("gateway", (443,)),
         ("duties", (443, 8443)),
         ("agent", (443, 8443)),
