@@ -211,7 +211,7 @@ def test_what_is_left_out_is_what_the_platform_refuses() -> None:
     older = {str(network) for network, _ in REFUSED if isinstance(network, IPv4Network)}
     newer = {str(each) for each, _ in REFUSED if not isinstance(each, IPv4Network) and each.subnet_of(GLOBAL_IPV6)}
 
-    assert len(blocks) == 6
+    assert len(blocks) == 8
     for block in blocks:
         assert block["cidr"] in ("0.0.0.0/0", str(GLOBAL_IPV6))
         assert set(block["except"]) == (older if block["cidr"] == "0.0.0.0/0" else newer)
