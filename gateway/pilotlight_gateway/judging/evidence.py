@@ -141,12 +141,6 @@ def fold(evidence: Evidence, seq: int, calls: Iterable[ComparedCall]) -> Evidenc
     return evidence
 
 
-def _mean_of(functions: dict[str, FunctionEvidence], changed: FunctionEvidence) -> float:
-    if len(functions) == 1:
-        return changed.value()
-    return sum([one.value() for one in functions.values()]) / len(functions)
-
-
 def slow_after_ms(evidence: Evidence, call: ComparedCall) -> float | None:
     """When a call like this one is slow; None: too little is known. `call` needs what is known before it ends."""
     function = evidence.functions.get(call.function)

@@ -11,12 +11,13 @@ from cachetools import LRUCache
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.spec import MethodSpec
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
-from pilotlight_gateway.splits.split_calls import FAILED, STALE
+from pilotlight_gateway.splits.split_calls import STALE, may_repeat
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 CONTAINERS_KNOWN = 20_000
@@ -47,15 +48,17 @@ class ComparedSink:
         """By rollout, the calls that were told as its history."""
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
-        rollout = self._rollout_of(call)
-        if rollout is None or result.moved == STALE:
+        side, rollout = call.side, self._rollout_of(call)
+        if side is None or rollout is None or result.moved == STALE:
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
             course = CallResult(output=b"", container=result.moved_from)
-            self._note(call.version.tenant, call.version.app, self._compared(rollout, call, code, course, {}, total_ms))
+            self._note(
+                call.version.tenant, call.version.app, self._compared(rollout, side, call, code, course, {}, total_ms)
+            )
             return
-        told = self._compared(rollout, call, code, result, stages, total_ms)
+        told = self._compared(rollout, side, call, code, result, stages, total_ms)
         if result.fallback:
             told = msgspec.structs.replace(told, is_degraded=True)
         if rollout.terms.guards and result.output:
@@ -64,12 +67,12 @@ class ComparedSink:
 
     def call_failed(self, failed: FailedCall) -> None:
         call = failed.call
-        if call is None or failed.code == STALE or (rollout := self._rollout_of(call)) is None:
+        if call is None or failed.code in {"", STALE} or (rollout := self._rollout_of(call)) is None:
             return
-        if not failed.code or call.side is None or not call.side.rho:
+        if (side := call.side) is None or not side.rho:
             return
         stages = failed.course.stages if failed.course is not None else {}
-        told = self._compared(rollout, call, failed.code, failed.course, stages, failed.total_ms)
+        told = self._compared(rollout, side, call, failed.code, failed.course, stages, failed.total_ms)
         if has_failed_twice(call, failed.code):
             told = msgspec.structs.replace(told, also_failed=True)
         self._note(call.version.tenant, call.version.app, told)
@@ -102,14 +105,14 @@ class ComparedSink:
     def _compared(
         self,
         rollout: Rollout,
+        side: Side,
         call: PreparedCall,
         code: str,
         result: CallResult | None,
         stages: dict[str, float],
         total_ms: float,
     ) -> ComparedCall:
-        side, pace, at = call.side, call.pace, self._wall()
-        assert side is not None  # noqa: S101 - `_rollout_of`
+        pace, at = call.pace, self._wall()
         container = result.container if result is not None else ""
         spent = result.spent if result is not None else None
         cold = result.cold_start if result is not None else None
@@ -172,10 +175,7 @@ def has_failed_twice(call: PreparedCall, code: str) -> bool:
     """Whether the old version has failed on a call of the new one as well: such a call is run again there, and this is
     what that came to.
     """
-    if call.side is None or call.side.arm is not Arm.CANARY or code not in FAILED:
-        return False
-    spec = call.version.spec
-    return spec.idempotent or (code == "function_raised" and spec.retries > 0)
+    return call.side is not None and call.side.arm is Arm.CANARY and may_repeat(call.version.spec, code)
 
 
 def _mean_gap(call: PreparedCall) -> float:

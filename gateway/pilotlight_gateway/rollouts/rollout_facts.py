@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pilotlight_core.model.messages.node_messages import ContainerState, NodeReport
 from pilotlight_core.model.rollouts.capacity import next_share, share_carried
@@ -16,6 +17,15 @@ from pilotlight_gateway.judging.decisions import DecisionFacts
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 OPEN = "open"
+
+
+class CountedContainers(NamedTuple):
+    """By version, what nodes say of its containers."""
+
+    ready: Mapping[str, int]
+    """Containers that take calls."""
+    busy: Mapping[str, int]
+    """Calls that run in any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +46,14 @@ def facts_of(
     tenant: str,
     app: str,
     rollout: Rollout,
+    containers: CountedContainers,
     *,
     checks: str | None,
     gate: bool | None,
     calls_per_hour: float,
 ) -> DecisionFacts:
     """The facts of an instant."""
-    ready, busy = counted(sources.reports())
+    ready, busy = containers
     record = sources.registry.app_nowait(tenant, app)
     ours = {*rollout.canary.values(), *rollout.twins.values()}
     shut = next((name for name, version in rollout.canary.items() if sources.breaker_of(version) == OPEN), "")
@@ -56,19 +67,19 @@ def facts_of(
         superseded=why_superseded(rollout, record),
         calls_per_hour=calls_per_hour,
         is_promoted=is_promoted(rollout, record),
-        is_drained=not any(busy[version] for version in ours),
+        is_drained=not any(busy.get(version, 0) for version in ours),
     )
 
 
-def counted(reports: Iterable[NodeReport]) -> tuple[Counter[str], Counter[str]]:
-    """By version, the containers that take calls, and the calls that run in any."""
+def counted(reports: Iterable[NodeReport]) -> CountedContainers:
+    """What nodes say of the containers of each version."""
     ready, busy = Counter[str](), Counter[str]()
     for report in reports:
         for container in report.containers:
             busy[container.version] += container.running
             if container.state is ContainerState.READY and not report.draining:
                 ready[container.version] += 1
-    return ready, busy
+    return CountedContainers(ready, busy)
 
 
 def is_ready(rollout: Rollout, ready: Mapping[str, int]) -> bool:

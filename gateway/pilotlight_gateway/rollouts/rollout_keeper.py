@@ -26,7 +26,14 @@ from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision, RolloutNews, decide, why_not_on
 from pilotlight_gateway.judging.evidence import Evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
-from pilotlight_gateway.rollouts.rollout_facts import FactSources, facts_of, is_promoted, paired_functions
+from pilotlight_gateway.rollouts.rollout_facts import (
+    CountedContainers,
+    FactSources,
+    counted,
+    facts_of,
+    is_promoted,
+    paired_functions,
+)
 from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -77,18 +84,22 @@ class RolloutKeeper:
         self._held.clear()
         async with asyncio.TaskGroup() as asking:
             while lease.valid(time.monotonic()):
-                for record in list(self.registry.iter_rollouts()):
-                    if record.running is not None and lease.valid(time.monotonic()):
-                        await self._keep_safely(asking, record)
+                running = [record for record in self.registry.iter_rollouts() if record.running is not None]
+                containers = counted(self.sources.reports() if running else ())
+                for record in running:
+                    if lease.valid(time.monotonic()):
+                        await self._keep_safely(asking, record, containers)
                 await asyncio.sleep(EVERY_S)
 
-    async def _keep_safely(self, asking: asyncio.TaskGroup, record: RolloutRecord) -> None:
+    async def _keep_safely(
+        self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers
+    ) -> None:
         """Keep one; what goes wrong there is its own."""
         rollout = record.running
         if rollout is None or self.wall() < self._failed.get(rollout.id, 0.0):
             return
         try:
-            await self.keep(asking, record)
+            await self.keep(asking, record, containers)
         except (BusError, OSError) as error:
             log.warning("a rollout is looked at later", tenant=record.tenant, app=record.app, error=str(error))
         except KeyConflict:
@@ -100,8 +111,8 @@ class RolloutKeeper:
                 self._failed.clear()
             self._failed[rollout.id] = self.wall() + FAILED_S
 
-    async def keep(self, asking: asyncio.TaskGroup, record: RolloutRecord) -> None:
-        """Fold what is new of a rollout, and do what follows."""
+    async def keep(self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers) -> None:
+        """Fold what is new of a rollout, and do what follows from that and from `containers`, as they are now."""
         rollout = record.running
         if rollout is None:
             return
@@ -112,11 +123,11 @@ class RolloutKeeper:
             rollout = await self._with_twins(record, rollout)
         checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
         rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
-        at, source = self.wall(), (self.sources, record.tenant, record.app)
-        facts = facts_of(*source, rollout, checks=checks, gate=None, calls_per_hour=rate)
+        at, source = self.wall(), (self.sources, record.tenant, record.app, rollout, containers)
+        facts = facts_of(*source, checks=checks, gate=None, calls_per_hour=rate)
         if rollout.terms.gate and rollout.step >= 0 and why_not_on(evidence, rollout, at, facts) == "gate":
             gate = self.gates.answer(asking, record, rollout)
-            facts = facts_of(*source, rollout, checks=checks, gate=gate, calls_per_hour=rate)
+            facts = facts_of(*source, checks=checks, gate=gate, calls_per_hour=rate)
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)

@@ -22,6 +22,7 @@ from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.judging.failures import OF_VERSION
 from pilotlight_gateway.shadows.answer_differences import TOLERANCE, differ
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls, Shadowed
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
@@ -30,9 +31,6 @@ MOST_WAITING = 16
 """Calls whose pairs wait; further ones are not repeated. A rollout needs hundreds, and calls come all day."""
 LARGEST = 2**20
 """Bytes of an input or answer that is kept for a pair."""
-
-OF_VERSIONS = frozenset({"function_raised", "bad_output", "load_failed", "container_died", "execution_timeout"})
-"""Codes of failures that a version may be to blame for."""
 
 log = structlog.get_logger(__name__)
 
@@ -173,7 +171,7 @@ def _is_wanted(call: PreparedCall, rollout: Rollout) -> bool:
 
 def _is_void(shadowed: Shadowed) -> bool:
     """Whether it says nothing of its version: it had no container in time, or was ended with its node."""
-    return shadowed.error is not None and shadowed.error.wire_code not in OF_VERSIONS
+    return shadowed.error is not None and shadowed.error.wire_code not in OF_VERSION
 
 
 def _output(shadowed: Shadowed) -> bytes:

@@ -19,7 +19,7 @@ from pilotlight_core.model.errors import Conflict, PilotlightError, Unavailable
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.rollouts.split_units import asker_of
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_gateway.calls.call_port import (
     BegunCall,
     CallEvent,
@@ -31,6 +31,7 @@ from pilotlight_gateway.calls.call_port import (
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
+from pilotlight_gateway.judging.failures import OF_VERSION
 from pilotlight_gateway.splits.splits import Splits
 from pilotlight_gateway.tenancy.hook_versions import hook_versions
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
@@ -38,7 +39,8 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 STALE = "stale_split"
 NOT_STARTED = frozenset({"no_capacity", "queue_full", "breaker_open", "load_failed"})
 """Codes of calls that the new version has not begun."""
-FAILED = frozenset({"function_raised", "bad_output", "container_died", "execution_timeout"})
+FAILED = OF_VERSION - NOT_STARTED
+"""Codes of calls that it has begun, and that may be its fault."""
 TRIES = 3
 """Times that a call is chosen for anew: records that change faster than it is sent are somebody's mistake."""
 READ_S = 2.0
@@ -54,10 +56,12 @@ def may_move(call: PreparedCall, error: PilotlightError) -> bool:
         return False
     if error.wire_code in NOT_STARTED:
         return BILLED not in error.more
-    spec = call.version.spec
-    return error.wire_code in FAILED and (
-        spec.idempotent or (error.wire_code == "function_raised" and spec.retries > 0)
-    )
+    return may_repeat(call.version.spec, error.wire_code)
+
+
+def may_repeat(spec: FunctionSpec, code: str) -> bool:
+    """Whether a call that the new version has begun and failed may be run by the old one too."""
+    return code in FAILED and (spec.idempotent or (code == "function_raised" and spec.retries > 0))
 
 
 class Left(NamedTuple):
@@ -174,7 +178,8 @@ class SplitCalls:
             raise error
         if error.wire_code == STALE:
             asker = asker_of(call.tenant, call.key, call.call_id, call.head)
-            chosen = self._splits.choose(record, control, asker)
+            beside = call.side if call.parent else None  # it stays where the call that makes it is
+            chosen = self._splits.choose(record, control, asker, beside)
             return await self._instead(call, chosen.version, error, chosen.side, chosen.split)
         return await self._instead(call, control, error, None, record.revision)
 

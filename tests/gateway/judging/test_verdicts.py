@@ -83,14 +83,14 @@ def test_each_kind_of_guard_says_what_it_has_seen() -> None:
     evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))
     one = evidence.functions[FUNCTION]
     one.crash.e, one.pairs.e, one.events["slow"].e = 80.0, 20.0, 15.0
-    evidence = fold(evidence, 1, [compared_call(is_retry=True)])
+    evidence = fold(evidence, 1, [compared_call(Arm.CANARY, code="function_raised", also_failed=True)])
     said = "\n".join(verdict_of(evidence, 0.0).sentences)
 
     assert "from 10 the rollout does not go on" in said
     assert "where 2.0% would be no alarm" in said
     assert "not known yet in 0 pairs" in said
     assert "0 of the new version's calls, 0 of the old one's" in said
-    assert "not compared, or in part: 1 (a retry)" in said
+    assert "not compared, or in part: 1 (the old version failed on it too)" in said
 
 
 def test_pairs_prove_a_cost_within_less_than_live_calls_do() -> None:

@@ -25,7 +25,7 @@ from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import RolloutNews
 from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
-from pilotlight_gateway.rollouts.rollout_facts import FactSources
+from pilotlight_gateway.rollouts.rollout_facts import FactSources, counted
 from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
@@ -162,7 +162,7 @@ class KeptRollout:
         keeper = keeper or self.keeper()
         async with asyncio.TaskGroup() as asking:
             for _ in range(times):
-                await keeper.keep(asking, self.record)
+                await keeper.keep(asking, self.record, counted([self.report()]))
 
     async def keep_until(self, state: RolloutState, times: int = 40) -> None:
         """Look again, a second later each time, until it is in a state."""

@@ -251,3 +251,11 @@ async def test_an_app_that_went_back_by_hand_is_read_from_the_bus(
     result = await bench.split.run(bench.call(None, version=bench.new, method=bench.new.spec.methods[0]))
 
     assert result.output == bench.old.id.encode()
+
+
+async def test_a_call_of_a_call_stays_on_its_side_when_it_is_chosen_anew(bench: Bench) -> None:
+    """By the drawing alone it would be on the new version: all calls of its own are."""
+    bench.calls.outcomes[bench.old.id] = [STALE]
+    result = await bench.split.run(bench.call(CONTROL, parent="call_1"))
+    assert (result.output, result.moved) == (bench.old.id.encode(), "stale_split")
+    assert bench.calls.seen[-1].side == CONTROL

@@ -45,16 +45,6 @@ def test_a_call_that_was_not_drawn_is_no_bet() -> None:
     assert guard == EventGuard()
 
 
-def test_an_event_that_was_nobodys_is_taken_back() -> None:
-    """Its factors are divided out again."""
-    guard = EventGuard()
-    guard.note(canary=True, rho=0.3)
-    guard.undo(rho=0.3)
-
-    assert guard.wealth == pytest.approx([1.0] * len(RATIOS))
-    assert guard.canary == 0
-
-
 def test_by_chance_events_reach_a_hundred_less_often_than_once_in_a_hundred() -> None:
     """Ville's inequality, looked at after each of 300 events, in 400 runs whose share changes on the way."""
     draw, reached = random.Random(7), 0

@@ -59,7 +59,6 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     batch: ShortText = ""
     """Of calls that ran together, the same text; "": it ran alone."""
     batch_size: Count = 1
-    is_retry: bool = False
     is_degraded: bool = False
     """Whether a fallback ran it."""
     pair: ShortText = ""
