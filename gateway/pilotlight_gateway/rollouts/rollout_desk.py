@@ -272,7 +272,7 @@ def terms_of(asked: RolloutRequest) -> RolloutTerms:
         steps=steps, every_s=asked.every_s, calls=asked.calls, bake_s=asked.bake_s,
         hold_back=round(asked.hold_back * 100), sticky=Sticky(asked.sticky),
         cohort=Cohort(tenants=asked.cohort_tenants, headers=asked.cohort_headers), twin=asked.twin, pairs=asked.pairs,
-        tolerance=asked.tolerance, weights=asked.weights,
+        tolerance=asked.tolerance, answer_tolerance=asked.answer_tolerance, weights=asked.weights,
         guards=tuple(GuardTerms(name=g.name, kind=g.kind, field=g.field, weight=g.weight) for g in asked.guards),
         on_undecided=asked.on_undecided, surge=asked.surge, gate=asked.gate, allow_breaking=asked.allow_breaking,
         skip_judging=asked.skip_judging,

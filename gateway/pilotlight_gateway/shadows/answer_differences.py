@@ -10,14 +10,14 @@ import msgspec
 MOST_COMPARED = 2**20
 """Bytes of an answer; larger ones are compared byte by byte."""
 DEEPEST = 64
-TOLERANCE = 1e-6
-"""Relative; numbers that differ less are the same, as the order of additions on a device is not fixed."""
 
 _decoder = msgspec.msgpack.Decoder()
 
 
-def differ(one: bytes, other: bytes, tolerance: float = TOLERANCE) -> bool:
-    """Whether two answers (msgpack) differ by more than the relative `tolerance` of their numbers."""
+def differ(one: bytes, other: bytes, tolerance: float) -> bool:
+    """Whether two answers (msgpack) differ: numbers by more than `tolerance`, as a part or in themselves, all else at
+    all.
+    """
     if one == other:
         return False
     if max(len(one), len(other)) > MOST_COMPARED:

@@ -23,7 +23,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.judging.failures import OF_VERSION
-from pilotlight_gateway.shadows.answer_differences import TOLERANCE, differ
+from pilotlight_gateway.shadows.answer_differences import differ
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls, Shadowed
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
@@ -147,7 +147,9 @@ class ShadowPairs:
             return
         by_arm = dict(ran)
         answer = waiting.output or _output(by_arm[Arm.TWIN])
-        first, second = (PairedSide(arm, one, _differs(one, answer)) for arm, one in ran)
+        first, second = (
+            PairedSide(arm, one, _differs(one, answer, rollout.terms.answer_tolerance)) for arm, one in ran
+        )
         self.counts["ran"] += 1
         self.note(Pair(rollout, waiting.revision, waiting.call, (first, second)))
 
@@ -178,6 +180,6 @@ def _output(shadowed: Shadowed) -> bytes:
     return shadowed.result.output if shadowed.result is not None else b""
 
 
-def _differs(shadowed: Shadowed, answer: bytes) -> bool:
+def _differs(shadowed: Shadowed, answer: bytes, tolerance: float) -> bool:
     output = _output(shadowed)
-    return bool(output) and bool(answer) and differ(output, answer, TOLERANCE)
+    return bool(output) and bool(answer) and differ(output, answer, tolerance)

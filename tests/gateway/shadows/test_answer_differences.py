@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pilotlight_core.model.rollouts.rollout_record import ANSWER_TOLERANCE
 from pilotlight_gateway.shadows.answer_differences import MOST_COMPARED, differ
 
 VALUES = st.recursive(
@@ -27,7 +28,7 @@ def packed(value: Any) -> bytes:
 
 @given(VALUES)
 def test_an_answer_is_the_same_as_itself(value: Any) -> None:
-    assert not differ(packed(value), packed(value))
+    assert not differ(packed(value), packed(value), ANSWER_TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +41,7 @@ def test_an_answer_is_the_same_as_itself(value: Any) -> None:
     ],
 )
 def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> None:
-    assert not differ(packed(one), packed(other))
+    assert not differ(packed(one), packed(other), ANSWER_TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> Non
     ],
 )
 def test_what_says_something_else_differs(one: Any, other: Any) -> None:
-    assert differ(packed(one), packed(other))
+    assert differ(packed(one), packed(other), ANSWER_TOLERANCE)
 
 
 def test_a_coarser_tolerance_is_the_functions_own_word() -> None:
@@ -69,6 +70,6 @@ def test_a_coarser_tolerance_is_the_functions_own_word() -> None:
 
 def test_what_is_too_large_or_no_msgpack_is_compared_by_its_bytes() -> None:
     large = b"\xc6" + (MOST_COMPARED + 1).to_bytes(4, "big") + bytes(MOST_COMPARED + 1)
-    assert not differ(large, large)
-    assert differ(large, packed(1))
-    assert differ(b"\xc1", packed(1))
+    assert not differ(large, large, 1.0)
+    assert differ(large, packed(1), 1.0)
+    assert differ(b"\xc1", packed(1), 1.0)

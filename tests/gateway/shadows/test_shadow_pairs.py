@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import FunctionRaised, PilotlightError, Unavailable
-from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, RolloutState
+from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, RolloutState, RolloutTerms
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
@@ -142,6 +142,18 @@ async def test_both_answers_are_compared_with_the_callers(
         bench.end()
         await until(lambda: bool(bench.pairs))
     assert {side.arm: side.differs for side in bench.pairs[0].sides} == expected
+
+
+async def test_how_far_numbers_may_differ_is_the_rollouts_word(bench: Bench) -> None:
+    bench.change(terms=RolloutTerms(answer_tolerance=0.01))
+    bench.calls.answers = {NEW: 1.005, TWIN: 1.0}
+    async with bench.running():
+        bench.end(1)
+        await until(lambda: len(bench.pairs) == 1)
+        bench.change(terms=RolloutTerms())
+        bench.end(2)
+        await until(lambda: len(bench.pairs) == 2)
+    assert [any(side.differs for side in pair.sides) for pair in bench.pairs] == [False, True]
 
 
 async def test_a_failure_of_the_function_counts_and_one_of_the_platform_voids_the_pair(bench: Bench) -> None:

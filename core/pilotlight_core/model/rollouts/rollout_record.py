@@ -77,6 +77,10 @@ class GuardTerms(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
 
 
+ANSWER_TOLERANCE = 1e-6
+"""The order of additions on a device is not fixed."""
+
+
 class RolloutTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What whoever starts a rollout asks for."""
 
@@ -97,6 +101,8 @@ class RolloutTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of shadows before the ramp, of functions that allow shadows; 0: none."""
     tolerance: float | None = None
     """By which part the canary may be slower or dearer; None: as learnt of the devices, 5 % until then."""
+    answer_tolerance: float = ANSWER_TOLERANCE
+    """By which part, or by how much, numbers in the answers of pairs may differ; all else has to be equal."""
     weights: dict[str, float] = {}
     """Of the platform's guards, by name; those that are not named have 1."""
     guards: tuple[GuardTerms, ...] = ()

@@ -11,6 +11,7 @@ from pilotlight_core.model.api.call_api import Request
 from pilotlight_core.model.api.rollouts.rollback_api import Reason
 from pilotlight_core.model.api.webhook_api import LONGEST_URL, URL_PATTERN
 from pilotlight_core.model.ids import NAME_PATTERN
+from pilotlight_core.model.rollouts.rollout_record import ANSWER_TOLERANCE
 
 Percent = Annotated[float, Meta(gt=0, le=100)]
 GuardName = Annotated[str, Meta(pattern=NAME_PATTERN)]
@@ -46,6 +47,8 @@ class RolloutRequest(Request, frozen=True, kw_only=True):
     pairs: Annotated[int, Meta(ge=0, le=5_000)] = 300
     tolerance: Annotated[float, Meta(ge=0, le=1)] | None = None
     """The part by which it may be slower or dearer, such as 0.05."""
+    answer_tolerance: Annotated[float, Meta(ge=0, le=1)] = ANSWER_TOLERANCE
+    """The part, or the amount, by which numbers in the answers of pairs may differ; 0: they are equal."""
     weights: Annotated[dict[str, Annotated[float, Meta(ge=0, le=100)]], Meta(max_length=16)] = {}  # noqa: RUF012 - a struct's
     guards: Annotated[tuple[OwnGuard, ...], Meta(max_length=8)] = ()
     on_undecided: Annotated[str, Meta(pattern="^(promote|hold|rollback)$")] = "promote"

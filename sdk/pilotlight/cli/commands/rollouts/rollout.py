@@ -13,7 +13,14 @@ from pilotlight.cli.completions import app_names
 from pilotlight.cli.output import ago, print_json, print_text
 from pilotlight.cli.rollout_watch import check_outcome, draw, follow_rollout, headline
 from pilotlight.cli.rollout_wish import BAKE, EVERY, STEPS, show_started
-from pilotlight.cli.rollout_words import read_headers, read_steps, read_tolerance
+from pilotlight.cli.rollout_words import (
+    read_answer_tolerance,
+    read_guards,
+    read_headers,
+    read_steps,
+    read_tolerance,
+    read_weights,
+)
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest
@@ -45,6 +52,14 @@ def start(
     no_twin: Annotated[bool, typer.Option("--no-twin", help="compare with all of the old version")] = False,
     pairs: Annotated[int, typer.Option(help="inputs that both versions run before the ramp; 0: none", min=0)] = 300,
     tolerance: Annotated[str | None, typer.Option(help="how much slower or dearer it may be: 5%")] = None,
+    answer_tolerance: Annotated[
+        str | None, typer.Option(help="how far numbers in answers of pairs may differ: 1%")
+    ] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="what a guard counts: cost=4; again for more")] = None,
+    guard: Annotated[
+        list[str] | None, typer.Option(help="one on answers: bad=event:FIELD, loss=amount:score.loss; again for more")
+    ] = None,
+    hold_back: Annotated[float, typer.Option(help="percent on the old version until the end", min=0, max=50)] = 5.0,
     on_undecided: Annotated[str, typer.Option(help="at the end without proof: promote, hold, rollback")] = "promote",
     surge: Annotated[int | None, typer.Option(help="further containers while it runs, at most", min=1)] = None,
     gate: Annotated[str, typer.Option(help="a URL that is asked before each step; 2xx is yes")] = "",
@@ -61,13 +76,16 @@ def start(
     \b
     pilotlight rollout start hello --canary v8 --steps 1,5,25,50,100 --every 10m
     pilotlight rollout start hello --cohort-tenant acme --sticky user
+    pilotlight rollout start hello --weight cost=4 --guard loss=amount:score.loss
     pilotlight rollout start hello --wait
     """
     request = RolloutRequest(
         canary=canary, steps=read_steps(steps), every_s=read_span(every, "--every"), bake_s=read_span(bake, "--bake"),
         calls=calls, sticky=sticky, cohort_tenants=tuple(cohort_tenant or ()),
         cohort_headers=read_headers(cohort_header or []), twin=not no_twin, pairs=pairs,
-        tolerance=read_tolerance(tolerance), on_undecided=on_undecided, surge=surge, gate=gate,
+        tolerance=read_tolerance(tolerance), answer_tolerance=read_answer_tolerance(answer_tolerance),
+        weights=read_weights(weight or []), guards=read_guards(guard or []), hold_back=hold_back,
+        on_undecided=on_undecided, surge=surge, gate=gate,
         allow_breaking=allow_breaking, skip_judging=skip_judging, retry=retry,
     )  # fmt: skip
     started = ask(client().rollouts.start_rollout(name, request))

@@ -10,6 +10,9 @@ from tests.sdk.cli.shell import invoke, run
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
 PATH = "/v1/apps/hello/rollout"
+MORE = (
+    "--answer-tolerance", "1%", "--weight", "cost=4", "--guard", "loss=amount:score.loss", "--hold-back", "10",
+)  # fmt: skip
 STARTED = {"rollout": ROLLOUT, "visible": ["It shows if it is slower by 12 %."], "warnings": ["Without pairs: egress."]}
 
 
@@ -28,7 +31,9 @@ def test_a_rollout_is_started_with_what_it_will_see(platform: ScriptedPlatform) 
         "--cohort-header",
         "X-Beta=1",
     )
-    done = invoke("rollout", "start", "hello", *words, "--tolerance", "5%", "--no-twin", "--on-undecided", "hold")
+    done = invoke(
+        "rollout", "start", "hello", *words, "--tolerance", "5%", "--no-twin", "--on-undecided", "hold", *MORE
+    )
 
     assert done.exit_code == 0, done.stderr
     assert done.stdout.startswith("It shows if it is slower by 12 %.\n")
@@ -36,7 +41,9 @@ def test_a_rollout_is_started_with_what_it_will_see(platform: ScriptedPlatform) 
     sent = platform.requests[0].json
     assert (sent["canary"], sent["steps"], sent["every_s"], sent["twin"]) == ("v8", [1, 5, 100], 600, False)
     assert (sent["cohort_tenants"], sent["cohort_headers"], sent["tolerance"]) == (["acme"], {"x-beta": "1"}, 0.05)
-    assert sent["on_undecided"] == "hold"
+    assert (sent["on_undecided"], sent["hold_back"], sent["answer_tolerance"]) == ("hold", 10.0, 0.01)
+    assert sent["weights"] == {"cost": 4.0}
+    assert sent["guards"] == [{"name": "loss", "kind": "amount", "field": "score.loss", "weight": 1.0}]
 
 
 @pytest.mark.parametrize(("state", "code"), [("promoted", 0), ("rolled_back", 3), ("superseded", 3)])
