@@ -174,3 +174,18 @@ class CallPort(Protocol):
     def statistics(self) -> CallStatistics:
         """Present counts."""
         ...
+
+
+class RelayedCalls:
+    """The base of a `CallPort` over another one, which leaves all but beginning, running and streaming to that one."""
+
+    def __init__(self, calls: CallPort) -> None:
+        self._calls = calls
+        self.new_id = calls.new_id
+        self.address_of_home = calls.address_of_home
+        self.cancel = calls.cancel
+        self.status = calls.status
+        self.containers = calls.containers
+        self.nodes = calls.nodes
+        self.ready = calls.ready
+        self.statistics = calls.statistics

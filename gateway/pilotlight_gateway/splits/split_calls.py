@@ -28,6 +28,7 @@ from pilotlight_gateway.calls.call_port import (
     CallWaiter,
     ChunkEvent,
     ChunkTaker,
+    RelayedCalls,
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
@@ -84,21 +85,13 @@ def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
     )
 
 
-class SplitCalls:
+class SplitCalls(RelayedCalls):
     """A `CallPort` over another one, whose calls of rollouts may move. `begin` leaves that to its waiter."""
 
     def __init__(self, calls: CallPort, registry: RegistryPort, splits: Splits) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._registry = registry
         self._splits = splits
-        self.new_id = calls.new_id
-        self.address_of_home = calls.address_of_home
-        self.cancel = calls.cancel
-        self.status = calls.status
-        self.containers = calls.containers
-        self.nodes = calls.nodes
-        self.ready = calls.ready
-        self.statistics = calls.statistics
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         return self._calls.begin(call, waiter)
