@@ -331,3 +331,32 @@ async def test_terms_without_a_twin_compare_with_all_of_the_old_version() -> Non
 
 def test_terms_have_the_platforms_defaults() -> None:
     assert RolloutTerms().steps[-1] == 10_000
+
+
+async def test_gateways_are_told_when_calls_are_slow_if_that_changes() -> None:
+    """Once a second at most, and by the next keeper again; a bus that does not take it holds up no decision."""
+    kept = KeptRollout(rollout=rollout(terms=replace(QUICK, every_s=900.0)))
+    await kept.keep_until(RolloutState.RAMP)
+    assert [limits.functions["price"].usual for limits in kept.store.slow] == [{}]
+    keeper = kept.keeper()
+    await kept.keep(keeper=keeper)
+    written = len(kept.store.slow)
+    kept.store.stream += traffic(200)
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+    assert kept.store.slow[-1].functions["price"].usual
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+
+    async def refuse(*_: object) -> None:
+        raise OSError("away")
+
+    kept.store.write_limits = refuse
+    kept.store.stream += traffic(60, failing=True)
+    with pytest.raises(ExceptionGroup):
+        await kept.keep()
+    assert kept.now.state is RolloutState.ROLLING_BACK
