@@ -170,7 +170,12 @@ async def test_a_threshold_that_comes_later_counts_from_then() -> None:
 
 async def test_they_are_looked_at_while_there_are_some() -> None:
     bench, heard = Bench(), asyncio.Event()
-    bench.running.note = lambda _tenant, _app, call: (bench.told.append(call), heard.set())[1]
+
+    def note(_tenant: str, _app: str, call: ComparedCall) -> None:
+        bench.told.append(call)
+        heard.set()
+
+    bench.running.note = note
     looking = asyncio.create_task(bench.running.run())
     bench.begin()
     bench.site.port.at += 5.0
