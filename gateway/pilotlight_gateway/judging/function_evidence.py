@@ -14,7 +14,7 @@ from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
 from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
-from pilotlight_gateway.judging.usual.slow_limits import FunctionLimits
+from pilotlight_gateway.judging.usual.slow_limits import FunctionSlowLimits
 from pilotlight_gateway.judging.usual.strata import Strata
 from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
 
@@ -90,9 +90,9 @@ class FunctionEvidence(msgspec.Struct):
         found |= {name: proof.within for name, proof in self.event_proofs.items()}
         return {name: within for name, within in found.items() if within is not None}
 
-    def slow_limits(self) -> FunctionLimits:
+    def slow_limits(self) -> FunctionSlowLimits:
         """From when on its calls are slow, as of now."""
-        return FunctionLimits(self.tolerance, self.strata.usual_times())
+        return FunctionSlowLimits(self.tolerance, self.strata.usual_times())
 
     def leave_out(self, reason: str) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1

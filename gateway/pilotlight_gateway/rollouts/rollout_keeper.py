@@ -141,7 +141,7 @@ class RolloutKeeper:
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
-        await self._tell_limits(record, rollout, evidence, at)
+        await self._publish_limits(record, rollout, evidence, at)
 
     # -- evidence -----------------------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class RolloutKeeper:
         version = self.registry.version(version_id)
         return version is not None and any(method.mode is Mode.GENERATOR for method in version.spec.methods)
 
-    async def _tell_limits(self, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float) -> None:
+    async def _publish_limits(self, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float) -> None:
         """Let gateways know from when on calls are slow, where that has changed."""
         told = self._told.get(rollout.id)
         if told is not None and at - told.at < LIMITS_EVERY_S:

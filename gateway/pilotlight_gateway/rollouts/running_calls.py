@@ -103,13 +103,13 @@ class RunningCalls:
             await self._has_some.wait()
             await asyncio.sleep(EVERY_S)
             try:
-                await self.look()
+                await self.report_slow()
             except Exception:
                 log.exception("calls that run were not looked at")
             if not self._running:
                 self._has_some.clear()
 
-    async def look(self) -> None:
+    async def report_slow(self) -> None:
         """Tell of the calls that run for too long now."""
         apps: dict[tuple[str, str], list[str]] = {}
         at = self.clock()
@@ -125,9 +125,9 @@ class RunningCalls:
             if limits is not None:
                 at = self.clock()
                 for call_id in call_ids:
-                    self._tell(tenant, app, call_id, limits, at)
+                    self._report(tenant, app, call_id, limits, at)
 
-    def _tell(self, tenant: str, app: str, call_id: str, limits: SlowLimits, at: float) -> None:
+    def _report(self, tenant: str, app: str, call_id: str, limits: SlowLimits, at: float) -> None:
         """Tell of a call, if it runs still, and for too long."""
         one, live = self._running.get(call_id), self.find(call_id)
         if one is None or live is None or not live.origin.uses(one.number):

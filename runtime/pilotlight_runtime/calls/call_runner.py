@@ -336,7 +336,7 @@ class CallRunner:
     def _start(self, call: AcceptedCall, at: float) -> None:
         if not self._try_start(call, at):
             return
-        self._tell_start(call)
+        self._report_start(call)
         run = call.run
         self._io.send_to_guest(
             guest.Invoke(
@@ -361,7 +361,7 @@ class CallRunner:
         size = len(batch.items)
         for call in batch.items:
             call.batch_size, call.batch = size, batch.number if size > 1 else 0
-            self._tell_start(call)
+            self._report_start(call)
             self._streams.begin(call, at)
         self._send_batch(batch)
 
@@ -382,7 +382,7 @@ class CallRunner:
             self._refuse(call, refusal)
         return False
 
-    def _tell_start(self, call: AcceptedCall) -> None:
+    def _report_start(self, call: AcceptedCall) -> None:
         """Tell its origin, if that asks, before the guest gets the call."""
         if call.run.tell_start:
             self._io.send(call.gateway, call.begun(self._io.price))
@@ -393,7 +393,7 @@ class CallRunner:
             if call.outcome is None:
                 call.started_at, call.batch, self._running[call.call_id] = at, 0, call
                 self._io.restart(call)
-                self._tell_start(call)
+                self._report_start(call)
                 self._send_batch(self._batches.begin_single(call, rest))
                 return
             self._complete(call, call.outcome, 0, at, started=True)

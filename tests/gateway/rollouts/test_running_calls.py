@@ -15,7 +15,7 @@ from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutState
 from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.live_calls import WaitedCall
 from pilotlight_gateway.calls.origin import Origin
-from pilotlight_gateway.judging.usual.slow_limits import FunctionLimits, SlowLimits
+from pilotlight_gateway.judging.usual.slow_limits import FunctionSlowLimits, SlowLimits
 from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount
 from pilotlight_gateway.rollouts.compared_sink import ComparedSink
 from pilotlight_gateway.rollouts.running_calls import LATE_S, RunningCalls
@@ -29,7 +29,7 @@ CANARY = Side("rol_1", Arm.CANARY, 0.5, "")
 SLOW_MS = 1_000.0
 LIMITS = SlowLimits(
     "rol_1",
-    {"fn": FunctionLimits(0.0, {" h100": UsualAmount(level=6.907755278982137, slope=0.0, spread=1.0, high=0.0)})},
+    {"fn": FunctionSlowLimits(0.0, {" h100": UsualAmount(level=6.907755278982137, slope=0.0, spread=1.0, high=0.0)})},
 )
 """A second."""
 WARM = {"nth": 50, "price": "h100"}
@@ -78,7 +78,7 @@ class Bench:
     async def after(self, seconds: float) -> list[ComparedCall]:
         """What was told when so many more have passed."""
         self.site.port.at += seconds
-        await self.running.look()
+        await self.running.report_slow()
         return self.told
 
 

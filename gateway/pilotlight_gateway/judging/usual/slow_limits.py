@@ -13,7 +13,7 @@ from pilotlight_gateway.judging.usual.tolerance import tolerated
 from pilotlight_gateway.judging.usual.usual_amounts import UsualAmount, size_of
 
 
-class FunctionLimits(msgspec.Struct, frozen=True, array_like=True):
+class FunctionSlowLimits(msgspec.Struct, frozen=True, array_like=True):
     """Of one function."""
 
     tolerance: float
@@ -26,7 +26,7 @@ class SlowLimits(msgspec.Struct, frozen=True, array_like=True):
     """Of one rollout."""
 
     rollout: str
-    functions: dict[str, FunctionLimits] = {}
+    functions: dict[str, FunctionSlowLimits] = {}
 
     def slow_after_ms(self, call: ComparedCall) -> float | None:
         """When a call like this one is slow; None: too little is known. `call` needs what is known before it ends."""
