@@ -58,6 +58,8 @@ class _Held(NamedTuple):
 class _Told(NamedTuple):
     limits: SlowLimits
     at: float
+    writing: asyncio.Task[bool]
+    """Whether they are written."""
 
 
 Tell = Callable[[RolloutRecord, Rollout, RolloutNews, float], Awaitable[None]]
@@ -141,7 +143,7 @@ class RolloutKeeper:
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
-        await self._publish_limits(record, rollout, evidence, at)
+        self._publish_limits(asking, record, rollout, evidence, at)
 
     # -- evidence -----------------------------------------------------------------------------------------------
 
@@ -181,17 +183,29 @@ class RolloutKeeper:
         version = self.registry.version(version_id)
         return version is not None and any(method.mode is Mode.GENERATOR for method in version.spec.methods)
 
-    async def _publish_limits(self, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float) -> None:
-        """Let gateways know from when on calls are slow, where that has changed."""
+    def _publish_limits(
+        self, asking: asyncio.TaskGroup, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float
+    ) -> None:
+        """Let gateways know from when on calls are slow, where that has changed; no decision waits for it."""
         told = self._told.get(rollout.id)
-        if told is not None and at - told.at < LIMITS_EVERY_S:
+        if told is not None and (at - told.at < LIMITS_EVERY_S or not told.writing.done()):
             return
         limits = slow_limits_of(evidence)
-        if told is None or limits != told.limits:
-            await self.store.write_limits(record.tenant, record.app, limits)
+        if told is not None and limits == told.limits and told.writing.result():
+            return
         if len(self._told) >= HELD:
             self._told.clear()
-        self._told[rollout.id] = _Told(limits, at)
+        writing = asking.create_task(self._write_limits(record, limits))
+        self._told[rollout.id] = _Told(limits, at, writing)
+
+    async def _write_limits(self, record: RolloutRecord, limits: SlowLimits) -> bool:
+        """Write when calls are slow; whether that was done."""
+        try:
+            await self.store.write_limits(record.tenant, record.app, limits)
+        except (BusError, KeyConflict, OSError) as error:
+            log.warning("when calls are slow is said later", app=record.app, error=str(error))
+            return False
+        return True
 
     # -- what follows -------------------------------------------------------------------------------------------
 

@@ -101,7 +101,14 @@ def mixed(seed: int) -> list[ComparedCall]:
         elif kind == 5:
             changes = {"is_running": True, "execute_ms": 9_000.0}
         elif kind == 6:
-            changes = {"rho": 0.1, "first_ms": 20.0, "gap_ms": 2.0, "fields": {"x": 1.0}}
+            # It is the end of the call that was told of before.
+            changes = {
+                "call_id": f"call_{number - 1}",
+                "rho": 0.1,
+                "first_ms": 20.0,
+                "gap_ms": 2.0,
+                "fields": {"x": 1.0},
+            }
         calls.append(msgspec.structs.replace(call, **changes))
     return calls
 
