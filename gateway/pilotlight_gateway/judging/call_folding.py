@@ -59,11 +59,12 @@ def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool)
         _note_event(evidence, "degraded", call, canary=canary)
         evidence.leave_out("a fallback ran it")
         return
-    if call.batch and call.batch in evidence.parted:
+    is_late = call.batch in evidence.parted
+    batch = None if is_late else _batch_of(evidence, call, canary=canary)
+    _fold_failure(evidence, call, batch, canary=canary)
+    if is_late:  # such as one that the old version has run again
         evidence.leave_out("the rest of its batch is counted")
         return
-    batch = _batch_of(evidence, call, canary=canary)
-    _fold_failure(evidence, call, batch, canary=canary)
     if not is_warm(call):
         evidence.leave_out("the container was cold" if call.is_cold else "first calls of a container")
         _fold_start(evidence, call, canary=canary)
@@ -180,6 +181,10 @@ def _why_no_event(evidence: FunctionEvidence, call: ComparedCall, batch: Pending
         if "errors" in batch.events:
             return "its batch's failure is counted"
         batch.events.append("errors")
+    elif call.batch in evidence.parted:
+        if evidence.parted[call.batch]:
+            return "its batch's failure is counted"
+        evidence.parted[call.batch] = True
     if call.unit and evidence.is_sticky and is_repeated(evidence.dead, f"unit {call.unit}"):
         return "its unit's failure is counted"
     return None
@@ -363,7 +368,9 @@ def _batch_of(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -
             if len(evidence.batches) < MOST_BATCHES and oldest.at + WHOLE_AFTER_S > call.at:
                 break
             _end_batch(evidence, name)
-            is_repeated(evidence.parted, name, MOST_BATCHES)
+            evidence.parted[name] = "errors" in oldest.events
+            if len(evidence.parted) > MOST_BATCHES:
+                del evidence.parted[next(iter(evidence.parted))]
         batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho, call.at)
     batch.calls += 1
     return batch

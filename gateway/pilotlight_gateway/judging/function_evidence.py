@@ -58,8 +58,9 @@ class FunctionEvidence(msgspec.Struct):
     """Containers whose death was counted."""
     told: dict[str, float] = {}
     """Calls and batches that were slow before they ended, until they have."""
-    parted: dict[str, float] = {}
-    """Batches that were taken as they were: what comes of them later counts no more."""
+    parted: dict[str, bool] = {}
+    """Batches that were taken as they were, and whether their failure is counted: times that come later count no more.
+    """
     started: dict[str, float] = {}
     """Containers whose start was counted, and nodes where a side has started before."""
 

@@ -202,11 +202,29 @@ def test_a_batch_of_which_calls_are_missing_is_taken_as_it_is_after_a_while() ->
     assert evidence.amounts["cost"].canary == 1
     assert list(evidence.batches) == ["b", "c"]
 
-    fold_call(evidence, canary(batch="a", batch_size=2, at=3.2, code="function_raised"))
-    fold_call(evidence, canary(batch="a", batch_size=2, at=3.2, execute_ms=9_000.0, is_running=True))
-    assert list(evidence.batches) == ["b", "c"]
-    assert evidence.left_out == {"the rest of its batch is counted": 1}
-    assert evidence.events["errors"].canary == evidence.events["slow"].canary == 0
+
+def test_what_comes_late_of_a_batch_counts_once_if_it_failed_and_else_no_more() -> None:
+    """Such as a call that the old version has run again."""
+    late: dict[str, Any] = {"batch": "a", "batch_size": 4, "at": 9.0}
+    evidence = folded(canary(batch="a", batch_size=4, at=1.0), canary(batch="b", batch_size=4, at=8.0))
+    fold_call(evidence, canary(**late, execute_ms=9_000.0, is_running=True))
+    fold_call(evidence, canary(**late, execute_ms=9_000.0))
+    assert evidence.events["slow"].canary == evidence.events["errors"].canary == 0
+    for _ in range(2):
+        fold_call(evidence, canary(**late, code="function_raised"))
+
+    assert list(evidence.batches) == ["b"]
+    assert evidence.amounts["cost"].canary == 1
+    assert (evidence.events["errors"].canary, evidence.crash.canary) == (1, 1)
+    assert evidence.left_out == {"the rest of its batch is counted": 3, "its batch's failure is counted": 1}
+
+
+def test_a_batch_whose_failure_was_counted_fails_no_more_later() -> None:
+    """It was taken as it was meanwhile."""
+    one: dict[str, Any] = {"batch": "a", "batch_size": 2, "code": "function_raised"}
+    evidence = folded(canary(**one, at=1.0), canary(batch="b", batch_size=2, at=8.0), canary(**one, at=9.0))
+
+    assert evidence.events["errors"].canary == 1
 
 
 def test_an_error_of_one_side_of_a_pair_is_an_event_and_of_both_nobodys() -> None:
