@@ -32,6 +32,7 @@ from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper
 from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
+from pilotlight_gateway.rollouts.running_calls import RunningCalls
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls
 from pilotlight_gateway.shadows.shadow_pairs import ShadowPairs
@@ -81,11 +82,20 @@ class GatewayRollouts:
             clock=time.monotonic,
         )  # fmt: skip
         pairs = ShadowPairs(records=registry, shadows=shadows, budget=parts.budget, note=sink.pair_ran)
+        running = RunningCalls(
+            find=self._calls.drivers.origins.find, compared=sink.running_call, read=self.parts.store.limits,
+            note=self._feed.note,
+        )  # fmt: skip
+        self._calls.drivers.origins.on_begun = running.begun
         parts.recorder.sinks = (*parts.recorder.sinks, sink, pairs)
         sender = GateSender(allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file)
         async with self._feed.running(), sender.running(), asyncio.TaskGroup() as group:
             keeper = self._keeper(parts, registry, sender)
-            tasks = [group.create_task(pairs.run()), group.create_task(self._keep(keeper))]
+            tasks = [
+                group.create_task(pairs.run()),
+                group.create_task(running.run()),
+                group.create_task(self._keep(keeper)),
+            ]
             try:
                 yield
             finally:

@@ -25,8 +25,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "metered", "queue",
-        "spent", "spent_before", "start", "starts", "tokens", "trail", "transport",
+        "_last", "batch", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "metered",
+        "nth", "queue", "spent", "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -46,6 +46,8 @@ class Attempts:
         """The timeline of the container's start that the call waited for."""
         self.grant: Grant | None = None
         """The last one."""
+        self.nth = self.batch = 0
+        """Of the last start, as its agent counts calls and batches of the container."""
         self.trail: tuple[KeptAttempt, ...] = ()
         """The attempts that did not end well."""
         self.began_at = at
@@ -63,6 +65,7 @@ class Attempts:
         """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
         self.grant = grant
+        self.nth = self.batch = 0
         start = min(grant.start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
@@ -98,6 +101,7 @@ class Attempts:
         over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
         self.metered = ended.spent
+        self.nth, self.batch = ended.nth, ended.batch
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
             self._spend(ended.spent)
         if ended.units:
@@ -162,6 +166,8 @@ class Attempts:
             cold_start=self.cold_start,
             attempts=self.starts,
             container=grant.container,
+            nth=self.nth,
+            batch=self.batch,
             units=ended.units,
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
             grant=grant,
@@ -198,6 +204,8 @@ def course_of(attempts: list[Attempts], at: float, gateway_ms: float, *, sent: b
         cold_start=last.cold_start,
         attempts=sum([each.starts for each in attempts]),
         container=last.grant.container if last.grant is not None else "",
+        nth=last.nth,
+        batch=last.batch,
         grant=last.grant,
         trail=tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS],
     )

@@ -37,6 +37,10 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The steps of the start that the call waited for, in ms; None: a container was ready."""
     attempts: int = 1
     container: str = ""
+    nth: int = 0
+    """Of the calls that its container has begun, from 1; 0: it is not known."""
+    batch: int = 0
+    """Of the batches of its container, from 1; 0: it ran alone."""
     units: dict[str, int] | None = None
     """What the function counted in its last start."""
     sold: dict[str, int] | None = None
@@ -45,8 +49,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
     moved: str = ""
     """Why another version of its rollout ran it, by the code of what its own came to; "": that one did."""
-    moved_from: str = ""
-    """The container there; "": none, or it is not known."""
+    moved_from: CallResult | None = None
+    """How far it came there."""
     grant: Grant | None = None
     """Of its last start."""
     trail: tuple[KeptAttempt, ...] = ()

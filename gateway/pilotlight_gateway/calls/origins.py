@@ -14,7 +14,7 @@ import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused
+from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused, Started
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -91,6 +91,8 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
+        self.on_begun: Callable[[InFlightCall, Started, float], None] = lambda _live, _started, _at: None
+        """Told of calls of rollouts that begin."""
         self.set_prices(standard_book())
 
     # -- what callers want ---------------------------------------------------------------------------------------
@@ -220,6 +222,8 @@ class Origins:
         if grant is None or grant.node == node:
             live.heard_at = at
             self._perform(live, live.origin.frame(node, frame, at), at)
+            if live.call.side is not None and isinstance(frame, Started):
+                self.on_begun(live, frame, at)
         elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
             self._guard.note_frame(node, frame.call_id, at)
 

@@ -233,7 +233,7 @@ class PreparedCall:
             timeout_ms=remaining_ms,
             input=self.input if len(self.input) <= INLINE_BYTES else b"",
             window=WINDOW,
-            tell_start=self.stream,
+            tell_start=self.stream or is_watched(self),
             groups=self.stream,
             traceparent=self.traceparent,
             key=self.key,
@@ -245,6 +245,12 @@ class PreparedCall:
             shadow=self.shadow,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
+
+
+def is_watched(call: PreparedCall) -> bool:
+    """Whether a judge of a rollout wants to know how long a call runs before it ends: it was drawn by itself."""
+    side = call.side
+    return side is not None and side.rho > 0.0 and not side.unit and not call.shadow
 
 
 def limit_tokens(call: PreparedCall, policy: LimitPolicy) -> None:

@@ -22,6 +22,7 @@ from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_gua
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.sticky_units import MOST_UNITS
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.judging.usual.strata import MOST_SAMPLES, is_measured
 from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
 
@@ -141,10 +142,9 @@ def fold(evidence: Evidence, seq: int, calls: Iterable[ComparedCall]) -> Evidenc
     return evidence
 
 
-def slow_after_ms(evidence: Evidence, call: ComparedCall) -> float | None:
-    """When a call like this one is slow; None: too little is known. `call` needs what is known before it ends."""
-    function = evidence.functions.get(call.function)
-    return None if function is None else function.slow_after_ms(call)
+def slow_limits_of(evidence: Evidence) -> SlowLimits:
+    """From when on calls are slow, as of now."""
+    return SlowLimits(evidence.rollout, {name: one.slow_limits() for name, one in evidence.functions.items()})
 
 
 def encode_evidence(evidence: Evidence) -> bytes:

@@ -24,7 +24,8 @@ from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision, RolloutNews, decide, why_not_on
-from pilotlight_gateway.judging.evidence import Evidence, fold, start
+from pilotlight_gateway.judging.evidence import Evidence, fold, slow_limits_of, start
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
 from pilotlight_gateway.rollouts.rollout_facts import (
     CountedContainers,
@@ -42,6 +43,7 @@ PAGES_AT_ONCE = 8
 """Pages of calls of one rollout that are folded before the next rollout has its turn."""
 HELD = 1_000
 """Rollouts whose evidence is kept in memory."""
+LIMITS_EVERY_S = 1.0
 FAILED_S = 10.0
 """After which a rollout that could not go on is looked at again."""
 
@@ -51,6 +53,13 @@ log = structlog.get_logger(__name__)
 class _Held(NamedTuple):
     evidence: Evidence
     revision: int
+
+
+class _Told(NamedTuple):
+    limits: SlowLimits
+    at: float
+    writing: asyncio.Task[bool]
+    """Whether they are written."""
 
 
 Tell = Callable[[RolloutRecord, Rollout, RolloutNews, float], Awaitable[None]]
@@ -77,11 +86,14 @@ class RolloutKeeper:
     """Folded calls, and what rollouts came to."""
     _held: dict[str, _Held] = field(default_factory=dict)
     """Evidence as it was written last, by rollout."""
+    _told: dict[str, _Told] = field(default_factory=dict)
+    """What gateways know of when calls are slow, by rollout."""
     _failed: dict[str, float] = field(default_factory=dict)
 
     async def run(self, lease: Lease) -> None:
         """Keep them until the lease is lost."""
         self._held.clear()
+        self._told.clear()
         async with asyncio.TaskGroup() as asking:
             while lease.valid(time.monotonic()):
                 running = [record for record in self.registry.iter_rollouts() if record.running is not None]
@@ -131,6 +143,7 @@ class RolloutKeeper:
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
+        self._publish_limits(asking, record, rollout, evidence, at)
 
     # -- evidence -----------------------------------------------------------------------------------------------
 
@@ -169,6 +182,30 @@ class RolloutKeeper:
     def _streams(self, version_id: str) -> bool:
         version = self.registry.version(version_id)
         return version is not None and any(method.mode is Mode.GENERATOR for method in version.spec.methods)
+
+    def _publish_limits(
+        self, asking: asyncio.TaskGroup, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float
+    ) -> None:
+        """Let gateways know from when on calls are slow, where that has changed; no decision waits for it."""
+        told = self._told.get(rollout.id)
+        if told is not None and (at - told.at < LIMITS_EVERY_S or not told.writing.done()):
+            return
+        limits = slow_limits_of(evidence)
+        if told is not None and limits == told.limits and told.writing.result():
+            return
+        if len(self._told) >= HELD:
+            self._told.clear()
+        writing = asking.create_task(self._write_limits(record, limits))
+        self._told[rollout.id] = _Told(limits, at, writing)
+
+    async def _write_limits(self, record: RolloutRecord, limits: SlowLimits) -> bool:
+        """Write when calls are slow; whether that was done."""
+        try:
+            await self.store.write_limits(record.tenant, record.app, limits)
+        except (BusError, KeyConflict, OSError) as error:
+            log.warning("when calls are slow is said later", app=record.app, error=str(error))
+            return False
+        return True
 
     # -- what follows -------------------------------------------------------------------------------------------
 

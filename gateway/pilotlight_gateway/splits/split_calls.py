@@ -69,19 +69,19 @@ class Left(NamedTuple):
     """What a call came to at the version that it has left."""
 
     code: str = ""
-    container: str = ""
-    """That it ran in; "": in none, or it is not known."""
+    course: CallResult | None = None
+    """How far it came; None: it was given no container."""
 
 
 def left_of(error: PilotlightError) -> Left:
     """The same of an error."""
-    return Left(error.wire_code, error.course.container if isinstance(error.course, CallResult) else "")
+    return Left(error.wire_code, error.course if isinstance(error.course, CallResult) else None)
 
 
 def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
     """The result of a call that another version has run."""
     return msgspec.structs.replace(
-        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.container
+        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.course
     )
 
 

@@ -20,6 +20,7 @@ from pilotlight_core.model.messages.call_messages import (
     Reconcile,
     Run,
     Spent,
+    Started,
     Window,
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
@@ -113,6 +114,22 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     told = site.origins.answer(AskCall(tenant="acme", call_id="a"))
     assert told.status is not None
     assert told.status.state == "succeeded"
+
+
+def test_who_watches_rollouts_hears_when_their_calls_begin() -> None:
+    """Of others, and of a node that a call was not sent to, nothing."""
+    site, begun = Site(), []
+    site.origins.on_begun = lambda live, started, at: begun.append((live.call.call_id, started.nth, at))
+    site.send()
+    site.origins.on_frame("n1", Started(call_id="a", grant_number=1, nth=7))
+    site.origins.on_frame("n1", ended())
+    assert begun == []
+    site.begin("b", side=Side("rol_1", Arm.CANARY, 0.5, ""))
+    site.router.origin_inbox.append(grant(call_id="b"))
+    site.turn()
+    for node in ("n2", "n1"):
+        site.origins.on_frame(node, Started(call_id="b", grant_number=1, nth=7))
+    assert begun == [("b", 7, site.port.at)]
 
 
 def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -17,6 +18,7 @@ from pilotlight_gateway.judging.decisions import Action, RolloutDecision
 from pilotlight_gateway.judging.evidence import Evidence, encode_evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import ComparedPage, StoredEvidence
 from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_facts import counted
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper, after
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.gateway.rollouts.kept_rollout import (
@@ -331,3 +333,56 @@ async def test_terms_without_a_twin_compare_with_all_of_the_old_version() -> Non
 
 def test_terms_have_the_platforms_defaults() -> None:
     assert RolloutTerms().steps[-1] == 10_000
+
+
+async def test_gateways_are_told_when_calls_are_slow_if_that_changes() -> None:
+    """Once a second at most, and by the next keeper again; what the bus did not take is said again."""
+    kept = KeptRollout(rollout=rollout(terms=replace(QUICK, every_s=900.0)))
+    await kept.keep_until(RolloutState.RAMP)
+    assert [limits.functions["price"].usual for limits in kept.store.slow] == [{}]
+    keeper = kept.keeper()
+    await kept.keep(keeper=keeper)
+    written = len(kept.store.slow)
+    kept.store.stream += traffic(200)
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+    assert kept.store.slow[-1].functions["price"].usual
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+
+    write = kept.store.write_limits
+
+    async def refuse(*_: object) -> None:
+        raise OSError("away")
+
+    kept.store.write_limits, keeper = refuse, kept.keeper()
+    await kept.keep(keeper=keeper)
+    assert len(kept.store.slow) == written + 1
+    kept.store.write_limits, kept.at = write, kept.at + 1.0
+    await kept.keep(keeper=keeper)
+    assert len(kept.store.slow) == written + 2
+
+
+async def test_no_decision_waits_for_gateways_to_be_told_when_calls_are_slow() -> None:
+    """Nor is it written twice at a time."""
+    kept, hold, writes = KeptRollout(), asyncio.Event(), 0
+    await kept.keep_until(RolloutState.RAMP)
+
+    async def hang(*_: object) -> None:
+        nonlocal writes
+        writes += 1
+        await hold.wait()
+
+    kept.store.write_limits, keeper = hang, kept.keeper()
+    async with asyncio.TaskGroup() as asking:
+        for _ in range(3):
+            kept.at += 1.0
+            await keeper.keep(asking, kept.record, counted([kept.report()]))
+            await asyncio.sleep(0)
+            kept.store.stream += traffic(60, failing=True)
+        assert (writes, kept.now.state) == (1, RolloutState.ROLLED_BACK)
+        hold.set()

@@ -238,6 +238,12 @@ class Started(Message, frozen=True, kw_only=True):
 
     call_id: str = msgspec.field(name="call")
     grant_number: int = msgspec.field(name="grant")
+    nth: Count = 0
+    """Of the calls that its container has begun, from 1; 0: its agent is one of before."""
+    batch: Count = 0
+    """Of the batches of its container, from 1; 0: it runs alone."""
+    price: ShortText = ""
+    """The price id of its slice."""
 
 
 class Chunk(Message, frozen=True, kw_only=True):
@@ -302,6 +308,10 @@ class Ended(Message, frozen=True, kw_only=True):
     Gateways of before take it for any other death."""
     by_tenant: bool = False
     """Of DIED: its function's own doing, such as its exit or its memory; what a stream then repeats is its tenant's."""
+    nth: Count = 0
+    """As in `Started`; 0 also: it never began."""
+    batch: Count = 0
+    """As in `Started`."""
 
     @property
     def gpu_ms(self) -> float | None:
