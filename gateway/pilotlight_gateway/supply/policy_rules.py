@@ -25,7 +25,7 @@ from pilotlight_core.model.supply.inventories import BaseInventory, PackageFact
 from pilotlight_core.model.supply.licences import LicenceFault, refusing_part
 from pilotlight_core.model.supply.policies import DATA_DAYS, SEVERITIES, Policy, PolicyMode
 from pilotlight_core.model.versions.pushed_weights import pickles_in
-from pilotlight_gateway.supply.osv_file import KnownVulnerability
+from pilotlight_gateway.supply.osv_documents import KnownVulnerability
 
 DAY_S = 86_400.0
 _DENIED = re.compile(r"(?P<name>[A-Za-z0-9._*-]+)(?P<versions>.*)")
@@ -179,9 +179,10 @@ def _vulnerabilities(policy: Policy, facts: SupplyFacts) -> _Found:
         for each in facts.known(package.name, package.version):
             if ignored & {each.id, *each.aliases}:
                 continue
-            if each.severity is not None and SEVERITIES.index(each.severity) < SEVERITIES.index(least):
+            severity = each.severity
+            if severity is not None and SEVERITIES.index(severity) < SEVERITIES.index(least):
                 continue
-            grave = each.severity.value if each.severity is not None else "unrated"
+            grave = severity.value if severity is not None else "of unknown severity"
             other = f", {each.aliases[0]}" if each.aliases else ""
             says = f"{package.purl} has the vulnerability {each.id} ({grave}{other})."
             yield PolicyRule.VULNERABILITY, package.purl, says
