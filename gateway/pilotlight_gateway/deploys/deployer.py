@@ -55,7 +55,7 @@ from pilotlight_gateway.deploys.rules.network_policy import check_network
 from pilotlight_gateway.deploys.rules.rollout_rules import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.rules.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.deploys.served_models import ServedModels
-from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
+from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights, pushed_signatures
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
@@ -83,7 +83,7 @@ class Deployer:
     @property
     def weights(self) -> PushedWeights:
         """What tenants have pushed, which functions may name."""
-        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage, trust=self.supply.trust)
 
     @property
     def models(self) -> ServedModels:
@@ -122,13 +122,16 @@ class Deployer:
         request, plans = await planned_engines(self.blobs, principal.tenant, request, pins)
         specs = [function.spec for function in request.functions]
         request = with_companions(request)
-        manifests = manifests_of(principal.tenant, app, request, pins, lock)
+        pushed = await pushed_signatures(self.weights, principal.tenant, pins)
+        signatures = signatures_of(request, pins, pushed)
+        documented = self.supply.has_policy(principal.tenant)
+        manifests = manifests_of(principal.tenant, app, request, pins, lock, signatures, documented=documented)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         try:
             unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
         except BadInput as error:
             raise with_arithmetic(error, plans) from None
-        at, signatures = time.time(), signatures_of(request)
+        at = time.time()
         reviews = await self.supply.review(manifests, signatures, at, with_content=False)
         warnings = (
             *unheld,

@@ -95,7 +95,10 @@ class OsvFile:
                     self._read = mark, read_osv(self._path)
                     read = self._read[1]
                     log.info(
-                        "known vulnerabilities were read", entries=read.entries, foreign=read.foreign, path=str(self._path)
+                        "known vulnerabilities were read",
+                        entries=read.entries,
+                        foreign=read.foreign,
+                        path=str(self._path),
                     )
             except UNREADABLE as error:
                 raise NoOsvFile(

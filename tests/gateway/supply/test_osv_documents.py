@@ -1,4 +1,4 @@
-"""A document of OSV says which versions it is about and how grave it is; what cannot be read counts against a version."""
+"""A document of OSV says which versions it is about and how grave it is; what cannot be read counts against them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,10 @@ def affected(*events: dict[str, str], versions: tuple[str, ...] = (), kind: str 
     [
         (affected({"introduced": "0"}, {"fixed": "1.5"}), ("0.1.dev1", "1.4.9", "1.5rc1"), ("1.5", "2.0")),
         (affected({"introduced": "1.0"}, {"last_affected": "1.5"}), ("1.0", "1.5", "1.5+cu121"), ("0.9", "1.5.1")),
-        (affected({"fixed": "2.1"}, {"introduced": "2.0"}, {"introduced": "0"}, {"fixed": "1"}), ("0.5", "2.0"), ("1", "2.1")),
+        (
+            affected({"fixed": "2.1"}, {"introduced": "2.0"}, {"introduced": "0"}, {"fixed": "1"}),
+            ("0.5", "2.0"), ("1", "2.1"),
+        ),
         (affected({"introduced": "1.0", "fixed": "1.5"}), ("1.0",), ("1.5",)),
         (affected({"introduced": "0"}, {"fixed": "1.5"}, versions=("3.0",)), ("1.0", "3.0", "3.0.0"), ("2.0",)),
         (affected(versions=("2.1.0", "nonsense")), ("2.1", "2.1.0+cu121", "nonsense"), ("2.1.1", "2.1.0.post1")),
