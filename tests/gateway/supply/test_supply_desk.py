@@ -376,7 +376,7 @@ async def test_the_signature_of_code_is_not_one_of_weights_that_are_called_so(sh
     await push(shop, b"1", name=CODE)
     await deploy_weights(shop, rank=CODE)
     await shop.policy(signed=True)
-    with pytest.raises(PolicyRefused, match="The artifact code cannot be signed.* give it another name"):
+    with pytest.raises(PolicyRefused, match=r"The artifact code cannot be signed.* give it another name"):
         await deploy_weights(shop, rank=CODE)
 
 
@@ -394,7 +394,12 @@ async def test_documents_of_what_a_policy_is_held_against_are_part_of_what_is_si
 async def test_what_no_node_tells_of_a_base_does_not_pass_for_nothing_that_is_denied(shop: SupplyWorld) -> None:
     """By each rule that is about packages."""
     shop.world.services.inventories.bases.clear()
-    for rules in ({"deny_packages": ("numpy",)}, {"deny_licences": ("AGPL-*",)}, {"bases": ("default",)}):
+    every: list[dict[str, Any]] = [
+        {"deny_packages": ("numpy",)},
+        {"deny_licences": ("AGPL-*",)},
+        {"bases": ("default",)},
+    ]
+    for rules in every:
         await shop.policy(**rules)
         with pytest.raises(PolicyRefused, match=r"base environment default are not known.*\(rule base, of the tenant"):
             await shop.deploy()

@@ -88,7 +88,7 @@ def test_files_in_parts_need_a_signature_by_shards_of_that_size() -> None:
     shards = read_signature(signing_key().sign("model", parts(SHARDS), SHARDS)).content
     with pytest.raises(SignatureFault, match=r"a\.bin is stored in other parts"):
         check_signed(shards, parts(12))
-    with pytest.raises(SignatureFault, match="empty is stored in other parts"):
+    with pytest.raises(SignatureFault, match="empty is empty, and a signature by shards leaves it out"):
         check_signed(shards, [*parts(SHARDS), SignedPart("empty", "0" * 64, 0)])
 
 

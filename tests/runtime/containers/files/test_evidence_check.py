@@ -30,6 +30,7 @@ from tests.builders.supply import AT, DAY_S, signing_key, trusting
 from tests.runtime.local_files import stored_files
 
 CODE_FILE = FileEntry("app.py", hashlib.sha256(b"code").hexdigest(), 4)
+SHARD = 8
 WEIGHTS = ArtifactEntry(
     kind=ArtifactKind.WEIGHTS, name="llama", digest="d" * 64,
     parts=(ArtifactPart("m.bin", "1" * 64, 8), ArtifactPart("m.bin", "2" * 64, 3), ArtifactPart("t.json", "3" * 64, 1)),
@@ -80,7 +81,7 @@ class NodeWorld:
         documents = {SBOM: await self.put(f"sbom of {name}".encode()), VERDICT: await self.put(b"verdict")}
         signatures: dict[str, str] = {}
         for of in signed:
-            text = self.tenant_key.sign(of, signed_parts(made, of), 2**20)
+            text = self.tenant_key.sign(of, signed_parts(made, of), SHARD)
             signatures[of] = documents[f"{SIGNATURE}{of}"] = await self.put(text)
         content = provenance_of(made, digest, documents, AT)
         by = signer or self.platform
@@ -174,7 +175,7 @@ async def test_a_signature_that_is_left_out_or_added_is_missed(world: NodeWorld)
 async def test_documents_cannot_be_taken_off_a_version_whose_manifest_says_that_it_has_them(world: NodeWorld) -> None:
     """Of one that a policy was held against too, which nobody has signed; one of a release before has none."""
     version = await world.version("rank", CODE)
-    with pytest.raises(CannotVerify, match="ver_.* has documents, and they are not named: deploy it again"):
+    with pytest.raises(CannotVerify, match=r"ver_.* has documents, and they are not named: deploy it again"):
         await world.check.check(version.bind(None), version.manifest, version.signed)
 
     plain = await world.version("plain")
@@ -268,14 +269,13 @@ async def test_weights_that_are_not_as_they_were_signed_are_not_loaded(world: No
     parts = [*WEIGHTS.parts]
     parts[number] = ArtifactPart(parts[number].path, "9" * 64, parts[number].size)
     other = msgspec.structs.replace(version.manifest, artifacts=(msgspec.structs.replace(WEIGHTS, parts=tuple(parts)),))
-    with pytest.raises(
-        SignatureRefused, match=rf"The signature of llama: {parts[number].path}.* is not what was signed"
-    ):
+    said = rf"The signature of llama: {parts[number].path}.* is not what was signed"
+    with pytest.raises(SignatureRefused, match=said):
         await world.check.check(version.bind(version.evidence), other, version.signed)
 
     await world.try_start(version)
     with pytest.raises(CannotVerify, match="the signature of llama is not named"):
         await world.try_start(version, signatures={})
     _revoke(world)
-    with pytest.raises(SignatureRefused, match="The signature of llama of ver_.* was revoked on .*: stolen"):
+    with pytest.raises(SignatureRefused, match=r"The signature of llama of ver_.* was revoked on .*: stolen"):
         await world.try_start(version)
