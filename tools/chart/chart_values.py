@@ -97,7 +97,7 @@ VALUES = (
     ChartValue("accessLog", "which requests gateways log: off, errors or all", _at(SETTINGS, "data/access-log")),
     ChartValue(
         "osvFile",
-        "known vulnerabilities, for policies: /var/lib/osv/all.zip, an export of OSV in the claim osvClaim; empty: none",
+        "known vulnerabilities, for policies: /var/lib/osv/all.zip, an export of OSV in that claim; empty: none",
         _at(SETTINGS, "data/osv-file"),
     ),
     ChartValue(
