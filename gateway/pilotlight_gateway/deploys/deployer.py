@@ -61,6 +61,7 @@ from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
 from pilotlight_gateway.secrets.secret_store import SecretStore
+from pilotlight_gateway.supply.signing_keys import ManifestSigner
 from pilotlight_gateway.supply.supply_desk import SupplyDesk, VersionReview
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.function_shares import check_still_open
@@ -76,6 +77,7 @@ class Deployer:
     blobs: BlobStore
     usage: BlobUsage
     supply: SupplyDesk
+    signer: ManifestSigner
     secrets: SecretStore
     locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
@@ -275,11 +277,11 @@ class Deployer:
 
     async def _build(self, manifest: Manifest, review: VersionReview) -> Build:
         """One at a time, since each manifest may be megabytes. Raises QuotaExceeded."""
-        signed = await self.supply.signer.sign(manifest)
+        signed = await self.signer.sign(manifest)
         version, digest, data = await asyncio.to_thread(lambda: (version_id(signed.manifest), *signed_blob(signed)))
         known = self.registry.version(version)
         documents = await self.supply.documents(
-            manifest, signed, review, review.facts.at if known is None else known.created_at
+            manifest, signed, review, self.signer, review.facts.at if known is None else known.created_at
         )
         await self._store(manifest.tenant, ((digest, data), *documents.blobs))
         return Build(

@@ -22,13 +22,12 @@ from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.host.records.policy_registry import MemoryPolicies, policy_key
 from pilotlight_core.host.supply.trust_keys import TrustKeys, TrustReader
-from pilotlight_core.model.spec import AppRecord, SignedManifest, VersionRecord
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
 from pilotlight_core.model.supply.findings import PolicyVerdict, VerdictRecord
 from pilotlight_core.model.supply.policies import POLICY_KEYS, PolicyRecord
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.sbom_packages import SbomInventories, packages_in
-from pilotlight_gateway.supply.signing_keys import ManifestSigner, StatementSignature
 from pilotlight_gateway.supply.standing_verdicts import events_of, is_due, new_findings
 from pilotlight_gateway.supply.supply_desk import SupplyDesk
 
@@ -38,16 +37,6 @@ FIRST_LOOK_S = 60.0
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
-
-
-class NoSigner(ManifestSigner):
-    """Of a process that signs nothing."""
-
-    async def sign(self, manifest: object) -> SignedManifest:
-        raise NotImplementedError
-
-    async def sign_statement(self, data: bytes) -> StatementSignature:
-        raise NotImplementedError
 
 
 class PolicyDuty:
@@ -111,7 +100,7 @@ class PolicyDuty:
             self._events.note(event)
 
     async def _desk(self, version: VersionRecord, policies: MemoryPolicies) -> SupplyDesk:
-        desk = SupplyDesk(blobs=self._blobs, policies=policies, signer=NoSigner(), trust=self._trust, osv=self._osv)
+        desk = SupplyDesk(blobs=self._blobs, policies=policies, trust=self._trust, osv=self._osv)
         if version.evidence is None:
             return desk
         sbom = await self._blobs.read(version.tenant, version.evidence.sbom)

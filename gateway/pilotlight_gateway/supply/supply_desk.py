@@ -64,7 +64,6 @@ class SupplyDesk:
 
     blobs: BlobStore
     policies: PolicyBook
-    signer: ManifestSigner
     trust: TrustReader = field(default_factory=MemoryTrust)
     inventories: BaseInventories = field(default_factory=MemoryInventories)
     osv: OsvFile = field(default_factory=OsvFile)
@@ -147,11 +146,17 @@ class SupplyDesk:
         )
 
     async def documents(
-        self, manifest: Manifest, signed: SignedManifest, review: VersionReview, registered_at: float
+        self,
+        manifest: Manifest,
+        signed: SignedManifest,
+        review: VersionReview,
+        signer: ManifestSigner,
+        registered_at: float,
     ) -> VersionDocuments:
         """The documents about a version that the platform has signed; they are not stored yet.
 
         Args:
+            signer: signs what names them all.
             registered_at: when the version was registered first, in unix seconds.
         """
         facts, digest = review.facts, hashlib.sha256(signed.manifest).hexdigest()
@@ -161,7 +166,7 @@ class SupplyDesk:
         named = {SBOM: sbom[0], VERDICT: verdict[0]} | {f"{SIGNATURE}{of}": blob[0] for of, blob in texts.items()}
         base_digest = facts.base.digest if facts.base is not None else ""
         content = provenance_of(manifest, digest, named, facts.at, base_digest)
-        by, signature = await self.signer.sign_statement(signed_bytes(IN_TOTO, content))
+        by, signature = await signer.sign_statement(signed_bytes(IN_TOTO, content))
         statement = _blob(enveloped(IN_TOTO, content, by, signature))
         info = EvidenceInfo(
             statement=statement[0], sbom=sbom[0], verdict=verdict[0],

@@ -35,10 +35,10 @@ async def test_a_vulnerability_that_is_published_later_is_an_event(bus: Bus, tmp
     tenant, kv, blobs, events = f"t{token(8)}", bus.kv(REGISTRY_BUCKET), MemoryBlobs(), MemoryEventLog()
     made = msgspec.structs.replace(manifest(function_spec("rank"), tenant=tenant), lock=lock_of(pyyaml="5.3"))
     signer, book = LoneSigner(Signer.load_or_create(tmp_path / "keys")), _Nothing()
-    desk = SupplyDesk(blobs=blobs, policies=book, signer=signer, inventories=MemoryInventories(bases={"default": BASE}))
+    desk = SupplyDesk(blobs=blobs, policies=book, inventories=MemoryInventories(bases={"default": BASE}))
     review = (await desk.review([made], {}, AT, with_content=True))["rank"]
     signed = await signer.sign(made)
-    documents = await desk.documents(made, signed, review, AT)
+    documents = await desk.documents(made, signed, review, signer, AT)
     digest, data = signed_blob(signed)
     for name, content in ((digest, data), *documents.blobs):
         await blobs.put(tenant, name, content)
