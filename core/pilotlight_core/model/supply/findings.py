@@ -96,3 +96,5 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     tenant: str
     verdict: PolicyVerdict
+    keys: str = ""
+    """A digest of the tenant's record of keys, as it was then; "": nothing is signed of it."""
