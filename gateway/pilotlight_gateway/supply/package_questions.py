@@ -21,7 +21,7 @@ from pilotlight_core.model.messages.agent_questions import (
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.records.nodes import NodeRecord
 
-Answer = TypeVar("Answer", PackagesDescribed, PackagesLocked)
+_Answer = TypeVar("_Answer", PackagesDescribed, PackagesLocked)
 MakeQuestion = Callable[[str, str], LockPackages | DescribePackages]
 """From the question's id and the gateway's name."""
 
@@ -62,7 +62,7 @@ class PackageQuestions:
             if waiting is not None and not waiting.done():
                 waiting.set_result(message)
 
-    async def ask(self, node: str, kind: type[Answer], make: MakeQuestion, *, within_s: float) -> Answer | None:
+    async def ask(self, node: str, kind: type[_Answer], make: MakeQuestion, *, within_s: float) -> _Answer | None:
         """A node's answer of a kind; None: there is none in time."""
         key = node, token(16)
         waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
