@@ -136,7 +136,7 @@ class GatewayRollouts:
 
 
 async def why_refused(registry: RegistryPort, supply: SupplyDesk, rollout: Rollout, at: float) -> str:
-    """Why policies refuse a new version of a rollout as of now; "": they do not."""
+    """Why a new version of a rollout may not run as of now, by policies, or by its key; "": it may."""
     for function, version_id in sorted(rollout.canary.items()):
         version = registry.version(version_id) or await registry.fetch_version(version_id)
         if version is None:
@@ -145,6 +145,8 @@ async def why_refused(registry: RegistryPort, supply: SupplyDesk, rollout: Rollo
             review = await supply.judged(version, at)
         except BlobMissing:
             return f"The manifest of {version.ref} is deleted."
+        if unsigned := list(review.facts.unsigned.values()):
+            return f"No container of {version.ref} starts: {unsigned[0]}"
         if refused := review.verdict.refused:
             first = refused[0]
             return f"A policy refuses {version.ref}: {first.rule} of {first.component}: {first.says}"

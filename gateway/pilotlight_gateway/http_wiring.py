@@ -214,7 +214,7 @@ def make_deployer(parts: HttpParts, usage: BlobUsage | None = None) -> Deployer:
     counted = BlobUsage(parts.blobs, parts.readiness.clock) if usage is None else usage
     return Deployer(
         registry=parts.registry, blobs=parts.blobs, usage=counted, secrets=parts.vault.store, locker=parts.locker,
-        placements=parts.placements, supply=parts.supply.desk,
+        placements=parts.placements, supply=parts.supply.desk, signer=parts.supply.signer,
     )  # fmt: skip
 
 

@@ -99,7 +99,9 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.supply.gateway_supply import InsideName, open_supply
+from pilotlight_gateway.supply.base_inventories import BusInventories
+from pilotlight_gateway.supply.gateway_supply import open_supply
+from pilotlight_gateway.supply.package_questions import PackageQuestions
 from pilotlight_gateway.supply.signing_keys import SigningKeys
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
@@ -283,12 +285,13 @@ async def _gateway(
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
-    event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
+    event_log = BusEventLog(bus, region=settings.region)
     rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
     own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
-    locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
-    supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
+    questions = PackageQuestions(bus, region=settings.region, gateway=calls.table.instance)
+    locker, packages = BusLocker(questions, calls.fleet, registry), BusInventories(questions, calls.fleet, registry)
+    supply = open_supply(bus, registry, blobs, signer, settings.known_vulnerabilities, packages, settings.region)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators), webhooks=BusWebhooks(bus),
@@ -303,7 +306,7 @@ async def _gateway(
         uploads=upload_slots(), vault=secrets.vault, tranches=keeper.read, all_tranches=keeper.read_all,
         proxies=settings.connection_bounds.exempt, readiness=readiness, registry=registry, requests=requests,
         placements=make_placements(calls, book, registry, settings), rollouts=rollouts.parts, schemas=schemas,
-        split_counts=rollouts.split_counts, supply=supply.parts,
+        split_counts=rollouts.split_counts, supply=supply,
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
@@ -317,8 +320,7 @@ async def _gateway(
             counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
-            locker.running(),
-            supply.running(),
+            questions.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),

@@ -55,12 +55,13 @@ from pilotlight_gateway.deploys.rules.network_policy import check_network
 from pilotlight_gateway.deploys.rules.rollout_rules import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.rules.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.deploys.served_models import ServedModels
-from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
+from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights, pushed_signatures
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
 from pilotlight_gateway.secrets.secret_store import SecretStore
+from pilotlight_gateway.supply.signing_keys import ManifestSigner
 from pilotlight_gateway.supply.supply_desk import SupplyDesk, VersionReview
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.function_shares import check_still_open
@@ -76,6 +77,7 @@ class Deployer:
     blobs: BlobStore
     usage: BlobUsage
     supply: SupplyDesk
+    signer: ManifestSigner
     secrets: SecretStore
     locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
@@ -83,7 +85,7 @@ class Deployer:
     @property
     def weights(self) -> PushedWeights:
         """What tenants have pushed, which functions may name."""
-        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage, trust=self.supply.trust)
 
     @property
     def models(self) -> ServedModels:
@@ -122,13 +124,16 @@ class Deployer:
         request, plans = await planned_engines(self.blobs, principal.tenant, request, pins)
         specs = [function.spec for function in request.functions]
         request = with_companions(request)
-        manifests = manifests_of(principal.tenant, app, request, pins, lock)
+        pushed = await pushed_signatures(self.weights, principal.tenant, pins)
+        signatures = signatures_of(request, pins, pushed)
+        documented = self.supply.has_policy(principal.tenant)
+        manifests = manifests_of(principal.tenant, app, request, pins, lock, signatures, documented=documented)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         try:
             unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
         except BadInput as error:
             raise with_arithmetic(error, plans) from None
-        at, signatures = time.time(), signatures_of(request)
+        at = time.time()
         reviews = await self.supply.review(manifests, signatures, at, with_content=False)
         warnings = (
             *unheld,
@@ -272,11 +277,11 @@ class Deployer:
 
     async def _build(self, manifest: Manifest, review: VersionReview) -> Build:
         """One at a time, since each manifest may be megabytes. Raises QuotaExceeded."""
-        signed = await self.supply.signer.sign(manifest)
+        signed = await self.signer.sign(manifest)
         version, digest, data = await asyncio.to_thread(lambda: (version_id(signed.manifest), *signed_blob(signed)))
         known = self.registry.version(version)
         documents = await self.supply.documents(
-            manifest, signed, review, review.facts.at if known is None else known.created_at
+            manifest, signed, review, self.signer, review.facts.at if known is None else known.created_at
         )
         await self._store(manifest.tenant, ((digest, data), *documents.blobs))
         return Build(

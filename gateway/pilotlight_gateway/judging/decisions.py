@@ -48,6 +48,8 @@ class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     checks: str | None = None
     """Of schemas, policy and signature: None, they are not done; "", they are passed; else why not."""
+    refused: str = ""
+    """Why a policy, or a key, that has changed since refuses the new version by now; "": none does."""
     is_ready: bool = False
     """Whether the canary and its twin have the containers that they start with."""
     has_shadows: bool = False
@@ -138,6 +140,8 @@ def _next(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts,
     """Where a rollout goes from its state, if nothing is against it."""
     if rollout.state in BEFORE_CALLS:
         return _begun(evidence, rollout, at, facts, verdict)
+    if facts.refused:  # nothing is ended for it, and nothing goes on
+        return _held(rollout, at, "policy", verdict, facts.refused)
     if rollout.state is RolloutState.PAIRS:
         return _after_pairs(evidence, rollout, at, facts, verdict)
     if rollout.share < _target(rollout):
@@ -284,13 +288,16 @@ def _moved(rollout: Rollout, at: float, state: RolloutState, verdict: Verdict) -
     )
 
 
-def _held(rollout: Rollout, at: float, why: str, verdict: Verdict) -> RolloutDecision:
-    """It stays where it is. What is only a matter of time is not written: each revision is read by every gateway."""
+def _held(rollout: Rollout, at: float, why: str, verdict: Verdict, says: str = "") -> RolloutDecision:
+    """It stays where it is, for the word `why`, of which `says` is a sentence of its own.
+
+    What is only a matter of time is not written: each revision is read by every gateway.
+    """
     held = "" if why == "waiting" else why
     if held == rollout.held:
         return RolloutDecision(verdict=verdict)
     after = replace(rollout, held=held, held_since=at if held else 0.0, verdict=verdict)
-    says = f"The rollout does not go on: {WHY.get(why, why)}."
+    says = f"The rollout does not go on: {says or WHY.get(why, why) + '.'}"
     news = (RolloutNews("rollout.held", says),) if held else ()
     return RolloutDecision(action=Action.MOVE, rollout=after, reason=held, verdict=verdict, news=news)
 
@@ -303,6 +310,7 @@ WHY = {
     "gate": "its gate has not said yes",
     "undecided": "nothing is proven, and it is to be held then",
     "frozen": "it is frozen",
+    "policy": "a policy refuses the new version",
 }
 """By the word in `Rollout.held`."""
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
+from msgspec import DecodeError
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
@@ -44,10 +45,18 @@ PAGES_AT_ONCE = 8
 HELD = 1_000
 """Rollouts whose evidence is kept in memory."""
 LIMITS_EVERY_S = 1.0
+CHECKED_S = 60.0
+"""After which it is asked again whether policies and keys let the new versions run."""
+UNDER_WAY = frozenset({RolloutState.PAIRS, RolloutState.RAMP, RolloutState.BAKING})
 FAILED_S = 10.0
 """After which a rollout that could not go on is looked at again."""
 
 log = structlog.get_logger(__name__)
+
+
+class _Refusal(NamedTuple):
+    at: float
+    why: str
 
 
 class _Held(NamedTuple):
@@ -89,6 +98,7 @@ class RolloutKeeper:
     _told: dict[str, _Told] = field(default_factory=dict)
     """What gateways know of when calls are slow, by rollout."""
     _failed: dict[str, float] = field(default_factory=dict)
+    _refusals: dict[str, _Refusal] = field(default_factory=dict)
 
     async def run(self, lease: Lease) -> None:
         """Keep them until the lease is lost."""
@@ -134,16 +144,34 @@ class RolloutKeeper:
         if rollout.state is RolloutState.STARTING:
             rollout = await self._with_twins(record, rollout)
         checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
+        refused = await self._refused(record, rollout) if rollout.state in UNDER_WAY else ""
         rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
         at, source = self.wall(), (self.sources, record.tenant, record.app, rollout, containers)
-        facts = facts_of(*source, checks=checks, gate=None, calls_per_hour=rate)
-        if rollout.terms.gate and rollout.step >= 0 and why_not_on(evidence, rollout, at, facts) == "gate":
+        facts = facts_of(*source, checks=checks, refused=refused, gate=None, calls_per_hour=rate)
+        asks = rollout.terms.gate and rollout.step >= 0 and not refused
+        if asks and why_not_on(evidence, rollout, at, facts) == "gate":
             gate = self.gates.answer(asking, record, rollout)
             facts = facts_of(*source, checks=checks, gate=gate, calls_per_hour=rate)
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
         self._publish_limits(asking, record, rollout, evidence, at)
+
+    async def _refused(self, record: RolloutRecord, rollout: Rollout) -> str:
+        """Why the new versions may not run any more, looked at again each minute; "": they may."""
+        at, known = self.wall(), self._refusals.get(rollout.id)
+        if known is not None and 0.0 <= at - known.at < CHECKED_S:
+            return known.why
+        try:
+            why = await self.check(record, rollout)
+        except (BusError, OSError, PilotlightError, DecodeError) as error:
+            # It must not keep a rollback from being decided.
+            log.warning("what policies say of a rollout is not known", app=record.app, error=str(error))
+            why = "What policies say of the new version is not known now."
+        if len(self._refusals) >= HELD:
+            self._refusals.clear()
+        self._refusals[rollout.id] = _Refusal(at, why)
+        return why
 
     # -- evidence -----------------------------------------------------------------------------------------------
 

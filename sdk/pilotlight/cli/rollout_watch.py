@@ -17,11 +17,12 @@ OVER = frozenset({"promoted", "rolled_back", "superseded"})
 HELD = {
     "no_capacity": "there is no ready capacity for the next share",
     "evidence": "E is, or was lately, 10 or more",
-    "invalid": "calls do not come as they are split",
+    "invalid_split": "calls do not come as they are split",
     "calls": "too few calls of the new version were compared",
     "gate": "its gate has not said yes",
     "undecided": "nothing is proven at its end",
     "frozen": "somebody has frozen it",
+    "policy": "a policy refuses the new version by now: pilotlight policy check",
 }
 """What `held` means, by the platform's word."""
 

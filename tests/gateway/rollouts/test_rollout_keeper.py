@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back
@@ -108,6 +109,45 @@ async def test_what_policies_refuse_does_not_start() -> None:
     kept = KeptRollout(refused="A policy refuses shop.price@v2: pickle of m.bin.")
     await kept.keep_until(RolloutState.ROLLED_BACK)
     assert kept.now.reason == kept.refused
+
+
+async def test_what_policies_refuse_while_it_is_under_way_is_held_and_not_ended() -> None:
+    """Within a minute, with the sentence; it goes on when they let it run, and is not promoted before."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    kept.refused = "A policy refuses shop.price@v2: vulnerability of pkg:pypi/x@1."
+    keeper = kept.keeper()
+    for _ in range(4):
+        await kept.keep(keeper=keeper)
+        kept.at += 300.0
+    assert (kept.now.state, kept.now.held, kept.deployed) == (RolloutState.RAMP, "policy", OLD)
+    assert kept.news[-1] == ("rollout.held", f"The rollout does not go on: {kept.refused}")
+
+    kept.refused = ""
+    await kept.keep_until(RolloutState.PROMOTED)
+    assert kept.deployed == NEW
+
+
+async def test_a_policy_that_cannot_be_asked_holds_a_rollout_and_keeps_it_from_no_rollback() -> None:
+    """Not knowing is not well; and a failing version goes back all the same."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+
+    async def broken(*_: object) -> str:
+        raise BlobsDown("The store is away.")
+
+    keeper = replace_check(kept.keeper(), broken)
+    await kept.keep(keeper=keeper)
+    assert (kept.now.state, kept.now.held) == (RolloutState.RAMP, "policy")
+    kept.store.stream += traffic(60, failing=True)
+    await kept.keep(keeper=keeper)
+    assert kept.now.state is RolloutState.ROLLING_BACK
+
+
+def replace_check(keeper: RolloutKeeper, check: Any) -> RolloutKeeper:
+    keeper.check = check
+    return keeper
 
 
 async def test_a_breaker_that_opens_aborts_also_while_it_is_paused() -> None:

@@ -175,6 +175,8 @@ def _present(parts: list[SignedPart], how: _Serialization) -> dict[str, str]:
     ends: dict[str, int] = {}
     for part in parts:
         start = ends.get(part.path, 0)
+        if not part.size and not start:
+            raise SignatureFault(f"{part.path} is empty, and a signature by shards leaves it out: leave it out too.")
         if not part.size or part.size > how.shard_size or start % how.shard_size:
             raise SignatureFault(
                 f"{part.path} is stored in other parts than it was signed in: sign by shards of theirs."

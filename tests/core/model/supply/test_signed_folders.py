@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import model_signing
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -43,6 +45,20 @@ def test_the_standard_tool_verifies_our_signature_and_refuses_what_was_changed(f
     (path / "sub" / "b").write_bytes(b"zy")
     with pytest.raises(ValueError, match="mismatch"):
         judge.verify(path, tmp_path / "sig")
+
+
+def test_the_standard_command_line_verifies_what_is_signed_whole(tmp_path: Path) -> None:
+    """It takes files whole; of shards its library says the same, as above."""
+    path, signer = laid_out(tmp_path, FILES) / "model", signing_key()
+    (tmp_path / "sig").write_bytes(signer.sign("model", parts(WHOLE), WHOLE))
+    (tmp_path / "pub").write_text(signer.pem)
+    words = ["verify", "key", str(path), "--signature", str(tmp_path / "sig"), "--public_key", str(tmp_path / "pub")]
+    (script,) = entry_points(group="console_scripts", name="model_signing")
+    command = script.load()
+
+    assert CliRunner().invoke(command, words).exit_code == 0
+    (path / "sub" / "b").write_bytes(b"zy")
+    assert CliRunner().invoke(command, words).exit_code != 0
 
 
 def test_a_signature_of_the_standard_tool_is_ours_too(folder: Folder, tmp_path: Path) -> None:
@@ -88,7 +104,7 @@ def test_files_in_parts_need_a_signature_by_shards_of_that_size() -> None:
     shards = read_signature(signing_key().sign("model", parts(SHARDS), SHARDS)).content
     with pytest.raises(SignatureFault, match=r"a\.bin is stored in other parts"):
         check_signed(shards, parts(12))
-    with pytest.raises(SignatureFault, match="empty is stored in other parts"):
+    with pytest.raises(SignatureFault, match="empty is empty, and a signature by shards leaves it out"):
         check_signed(shards, [*parts(SHARDS), SignedPart("empty", "0" * 64, 0)])
 
 
