@@ -436,7 +436,7 @@ async def test_what_no_node_would_read_is_refused_at_the_deploy(
 ) -> None:
     """By its size; it would never start."""
     monkeypatch.setattr("pilotlight_gateway.supply.supply_desk.STATEMENT_BYTES", 100)
-    with pytest.raises(BadInput, match="the bill of materials of hello has .* that nodes read: have fewer files"):
+    with pytest.raises(BadInput, match=r"the bill of materials of hello has .* that nodes read: have fewer files"):
         await shop.deploy()
     assert not shop.world.registry.versions
 
