@@ -13,12 +13,13 @@ from msgspec import UNSET
 
 from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.host.signing import BadSignature
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import PackageLock
-from pilotlight_core.model.spec import AppRecord, FunctionSpec, Manifest, SignedManifest, VersionRecord
+from pilotlight_core.model.spec import AppRecord, FunctionSpec, Manifest, VersionRecord
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_core.model.versions.manifest_codec import version_id
 from pilotlight_gateway.bodies.artifact_rules import check_part_sizes, repeated_sizes
@@ -240,7 +241,7 @@ class Deployer:
         """Store a copy of a version, pinned to one kind of slice; equal requests give the same version.
 
         Raises:
-            NotFound: the version's manifest is deleted.
+            NotFound: the version's manifest is deleted. Conflict: no key that counts has signed it.
             QuotaExceeded: the tenant's records are full.
         """
         return await self._copy(
@@ -261,11 +262,12 @@ class Deployer:
     async def _copy(self, version: VersionRecord, changed: Callable[[FunctionSpec], FunctionSpec]) -> VersionRecord:
         """Store a version of the same content with another specification, which no app's record names."""
         try:
-            blob = await self.blobs.read(version.tenant, version.manifest_sha256)
-        except BlobMissing:
-            raise NotFound(f"The manifest of {version.ref} is deleted.") from None
-        signed = msgspec.msgpack.decode(blob, type=SignedManifest)
-        manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+            # What is signed anew was signed before: else whoever writes records would have what they like signed.
+            manifest = await self.signer.verify(await self.supply.signed_manifest(version))
+        except BlobMissing as error:
+            raise NotFound(f"The manifest of {version.ref} is deleted: {error.detail}") from None
+        except BadSignature as error:
+            raise Conflict(f"{version.ref} cannot be copied: {error.detail}") from None
         review = await self.supply.judged(version, time.time())
         build = await self._build(msgspec.structs.replace(manifest, spec=changed(manifest.spec)), review)
         record = msgspec.structs.replace(version_record(build, None), number=version.number)

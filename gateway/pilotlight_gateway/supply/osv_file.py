@@ -150,7 +150,10 @@ def _zipped(path: Path) -> Iterator[OsvDocument]:
         if sum(each.file_size for each in listed) > MOST_BYTES or any(e.file_size > MOST_DOCUMENT for e in listed):
             raise ValueError("its documents are larger than those of an export")
         for each in listed:
-            yield _decoder.decode(archive.read(each))
+            try:
+                yield _decoder.decode(archive.read(each))
+            except msgspec.DecodeError as error:
+                raise ValueError(f"{each.filename}: {error}") from None
 
 
 def _seconds(text: str) -> float:

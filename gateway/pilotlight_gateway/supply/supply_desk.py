@@ -23,9 +23,10 @@ from pilotlight_core.model.spec import Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.supply.envelopes import IN_TOTO, enveloped, signed_bytes
 from pilotlight_core.model.supply.findings import PolicyOwner, PolicyVerdict, verdict_of
 from pilotlight_core.model.supply.policies import PolicyRecord
-from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, VERDICT, provenance_of
+from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, STATEMENT_BYTES, VERDICT, provenance_of
 from pilotlight_core.model.supply.sbom import sbom_of
 from pilotlight_core.model.supply.signed_folders import SignatureFault, SignedPart
+from pilotlight_core.model.versions.manifest_codec import version_id
 from pilotlight_gateway.supply.base_inventories import BaseInventories, MemoryInventories
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.pickle_heads import pickled_files
@@ -105,12 +106,24 @@ class SupplyDesk:
         Raises:
             BlobMissing, BlobsDown: its manifest cannot be read.
         """
-        signed = msgspec.msgpack.decode(
-            await self.blobs.read(version.tenant, version.manifest_sha256), type=SignedManifest
-        )
+        signed = await self.signed_manifest(version)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
         signatures, signed_by, unsigned = await self._signatures_of(version, manifest, at)
         return await self.reviewed(manifest, signatures, signed_by, unsigned, at, with_content=True)
+
+    async def signed_manifest(self, version: VersionRecord) -> SignedManifest:
+        """The manifest of a version, of which nobody has looked at the signature.
+
+        Raises:
+            BlobMissing: it is not there, or not as it was stored, or another version's. BlobsDown.
+        """
+        data = await self.blobs.read(version.tenant, version.manifest_sha256)
+        if hashlib.sha256(data).hexdigest() != version.manifest_sha256:
+            raise BlobMissing(f"The manifest of {version.ref} in the blob store is damaged.")
+        signed = msgspec.msgpack.decode(data, type=SignedManifest)
+        if version_id(signed.manifest) != version.id:
+            raise BlobMissing(f"The manifest on record for {version.ref} is another version's.")
+        return signed
 
     async def reviewed(
         self,
@@ -158,9 +171,17 @@ class SupplyDesk:
         Args:
             signer: signs what names them all.
             registered_at: when the version was registered first, in unix seconds.
+
+        Raises:
+            BadInput: a document would be larger than nodes read.
         """
         facts, digest = review.facts, hashlib.sha256(signed.manifest).hexdigest()
         sbom = _blob(await asyncio.to_thread(sbom_of, manifest, digest, registered_at, facts.base, facts.licences))
+        if len(sbom[1]) > STATEMENT_BYTES:
+            raise BadInput(
+                f"artifacts: the bill of materials of {manifest.function} has {len(sbom[1]) >> 20} MiB, more than the "
+                f"{STATEMENT_BYTES >> 20} that nodes read: have fewer files, or shorter paths.", field="artifacts",
+            )  # fmt: skip
         verdict = _blob(msgspec.json.encode(review.verdict))
         texts = {of: _blob(text) for of, text in sorted(review.signatures.items())}
         named = {SBOM: sbom[0], VERDICT: verdict[0]} | {f"{SIGNATURE}{of}": blob[0] for of, blob in texts.items()}

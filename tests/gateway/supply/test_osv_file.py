@@ -117,6 +117,12 @@ def test_what_is_no_export_is_refused(tmp_path: Path, content: bytes) -> None:
         OsvFile(path).data()
 
 
+def test_a_document_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """The file is refused for it: what one document says might be what matters."""
+    with pytest.raises(NoOsvFile, match=r"cannot be read: PYSEC-9\.json: Expected `array`"):
+        OsvFile(export(tmp_path / "all.zip", TWICE, {"id": "PYSEC-9", "affected": "all"})).data()
+
+
 def test_an_archive_that_claims_too_much_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An operator's file, and still bounded."""
     monkeypatch.setattr("pilotlight_gateway.supply.osv_file.MOST_DOCUMENT", 10)

@@ -13,13 +13,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from pilotlight.packing.folder_signing import CODE, FolderSigner
+from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse, DeploySignature
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import BadInput, PolicyRefused
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PolicyRefused
 from pilotlight_core.model.spec import (
     ArtifactEntry,
     ArtifactKind,
@@ -33,6 +35,8 @@ from pilotlight_core.model.supply.findings import PolicyVerdict
 from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_core.model.supply.policies import Policy, PolicyMode, Severity
 from pilotlight_core.model.supply.signed_folders import SignedPart
+from pilotlight_core.model.versions.manifest_codec import version_id
+from pilotlight_gateway.deploys.deploy_plan import signed_blob
 from pilotlight_gateway.deploys.rules.weights_rules import WeightsPush
 from pilotlight_gateway.supply.osv_file import OsvFile
 from pilotlight_gateway.supply.policy_book import remove_policy, set_policy
@@ -405,6 +409,36 @@ async def test_what_no_node_tells_of_a_base_does_not_pass_for_nothing_that_is_de
             await shop.deploy()
     await shop.policy(no_pickles=True)
     await shop.deploy()
+
+
+async def test_what_nobody_has_signed_is_not_signed_by_way_of_a_copy(shop: SupplyWorld) -> None:
+    """A trial, or a twin: neither of what was put in the place of a manifest, nor of what a record was made to name."""
+    version, deployer, trial = await shop.version(), shop.world.services.deployer, TrialRequest(gpu="T4", slice="1")
+    signed = msgspec.msgpack.decode(await shop.read(version.manifest_sha256), type=SignedManifest)
+    made = msgspec.json.decode(signed.manifest, type=Manifest)
+    forged = Signer(Ed25519PrivateKey.generate()).sign(msgspec.structs.replace(made, base="evil"))
+    digest, data = signed_blob(forged)
+    await shop.world.blobs.put("acme", digest, data)
+
+    record = msgspec.structs.replace(version, manifest_sha256=digest)
+    with pytest.raises(NotFound, match="is another version's"):
+        await deployer.twin(record)
+    with pytest.raises(Conflict, match=r"shop\.hello@v1 cannot be copied: The manifest is signed by key"):
+        await deployer.trial(msgspec.structs.replace(record, id=version_id(forged.manifest)), trial)
+    shop.world.blobs.kept["acme", version.manifest_sha256] = data
+    with pytest.raises(NotFound, match="in the blob store is damaged"):
+        await deployer.trial(version, trial)
+    assert list(shop.world.registry.versions) == [version.id]
+
+
+async def test_what_no_node_would_read_is_refused_at_the_deploy(
+    shop: SupplyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its size; it would never start."""
+    monkeypatch.setattr("pilotlight_gateway.supply.supply_desk.STATEMENT_BYTES", 100)
+    with pytest.raises(BadInput, match=r"the bill of materials of hello has .* that nodes read: have fewer files"):
+        await shop.deploy()
+    assert not shop.world.registry.versions
 
 
 async def test_many_functions_are_reviewed_together(shop: SupplyWorld) -> None:

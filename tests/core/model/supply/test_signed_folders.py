@@ -96,6 +96,14 @@ def test_a_folder_that_is_not_as_it_was_signed_is_refused_by_the_name_of_the_fil
             check_signed(content, changed)
 
 
+def test_a_sentence_has_no_more_of_a_name_than_people_read() -> None:
+    """A signature lists what its maker likes."""
+    content = read_signature(signing_key().sign("model", [SignedPart("x" * 10_000, "0" * 64, 1)], WHOLE)).content
+    with pytest.raises(SignatureFault) as refused:
+        check_signed(content, [])
+    assert len(str(refused.value)) < 300
+
+
 def test_files_in_parts_need_a_signature_by_shards_of_that_size() -> None:
     """One by whole files says nothing of parts; one by other shards neither."""
     whole = read_signature(signing_key().sign("model", parts(WHOLE), WHOLE)).content
