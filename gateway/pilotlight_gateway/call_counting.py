@@ -12,12 +12,14 @@ from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_gateway.calls.call_sink import CallSink
 from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.metrics.call_recorder import CallRecorder
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.tally_metrics import tally_counts
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.job_tallies import RunCounter
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
 from pilotlight_gateway.tally.tally_clock import TallyClock
@@ -48,6 +50,7 @@ class CallCounting:
 
         tallies, own = Tallies(), GatewayTallies(name, traffic)
         sources = TallySources(calls=tallies, homes=HomeTallies(), own=own)
+        self._sources = sources
         answers, table = TallyAnswers(sources), calls.table
         self._peers = BusPeers(bus, answers, table.others, region=region, gateway=table.instance)
         self._clock = TallyClock(sources, calls.drivers.homes.version_loads)
@@ -56,6 +59,8 @@ class CallCounting:
         self.tracing.keeper.unusual_ms = unusual_times(tallies)
         self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
         self.tracing.keeper.note_exemplar = self._note_exemplar
+        self.run_sinks: tuple[CallSink, ...] = (self.tracing.keeper, RunCounter(sources.jobs))
+        """Who is told of runs of jobs that end."""
         self.desk = TallyDesk(answers, self._peers)
 
     def _note_exemplar(self, kept: KeptCall) -> None:
@@ -65,7 +70,7 @@ class CallCounting:
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
         yield from self.metrics.collect()
-        yield from tally_counts(self.recorder.tallies)
+        yield from tally_counts(*self._sources.arms)
         yield from self.tracing.keeper.collect()
 
     @asynccontextmanager

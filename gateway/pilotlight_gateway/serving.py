@@ -272,7 +272,7 @@ async def _gateway(
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
     tracing, metrics = counting.tracing, counting.metrics
-    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
+    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing.sampler, counting.run_sinks)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards, readiness = make_shards(calls, limiter, jobs), make_readiness(bus, registry, calls.service)

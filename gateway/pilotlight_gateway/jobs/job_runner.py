@@ -264,8 +264,7 @@ class JobRunner:
         ground, usage = self._ground, call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
-        used = bool(usage.known or usage.lost or usage.is_open)
-        began = used and failure is not NO_START and not start.progress.unsent
+        began = usage.is_begun and failure is not NO_START and not start.progress.unsent
         if not began and (failure.code == "cancelled" or start.progress.unsent):
             async with self._interruptible(call, start):
                 unsent = await start.find_unsent()

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally
+from pilotlight_core.model.messages.seeing.tallies import BatchTally, FunctionTally, GatewayTally, HomeTally
 from pilotlight_gateway.tally.sketch import Sketch
-from pilotlight_gateway.tally.tally_views import SOMEBODY, function_stats, instant_text, name_of_function, quantiles_of
+from pilotlight_gateway.tally.tally_views import (
+    SOMEBODY,
+    function_stats,
+    instant_text,
+    name_of_function,
+    quantiles_of,
+    row_of,
+)
 from pilotlight_gateway.tally.tally_window import FunctionWindow
 
 AT = 1_790_000_000_000_000_000
@@ -30,6 +37,17 @@ def test_rates_and_means_are_over_the_window() -> None:
 def test_a_function_that_nobody_could_blame_the_platform_for_has_no_availability() -> None:
     seen = function_stats(window(tally=FunctionTally(failures={"bad_input": 3})), [], gateways=False)
     assert seen.availability is None
+
+
+def test_runs_of_jobs_are_shown_beside_the_calls() -> None:
+    """In lists and steps too."""
+    jobs = FunctionTally(ended=30, failures={"oom": 10}, batches={4: BatchTally(calls=30, gpu_ms=600.0)})
+    one = window(tally=FunctionTally(ended=5), jobs=jobs)
+    seen = function_stats(one, [one], gateways=False)
+    assert (seen.calls, seen.jobs.runs, seen.jobs.per_s, seen.jobs.failed) == (5, 40, 0.4, {"oom": 10})
+    assert (seen.gpu_ms, seen.jobs.gpu_ms, seen.jobs.batch_size) == (0.0, 600.0, 4.0)
+    assert (seen.series[0].calls, seen.series[0].job_runs, seen.series[0].job_gpu_ms) == (5, 40, 600.0)
+    assert (row_of(one).calls, row_of(one).job_runs) == (5, 40)
 
 
 def test_gateways_are_named_to_operators() -> None:

@@ -17,6 +17,8 @@ STAGES = (
     "gateway", "preprocess", "queue", "start", "transport", "batch_wait", "execute", "postprocess", "respond",
 )  # fmt: skip
 """In the order in which a call passes them."""
+JOBS = "jobs"
+"""The arm of runs of jobs, those of batches and schedules among them: nobody waits for their answers."""
 MOST_ASKED_FUNCTIONS = 64
 MOST_TOLD = 1_024
 """Of one answer: parts by function, version and step."""
@@ -211,7 +213,7 @@ class ToldTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: ShortText = ""
     """"": of none, such as a call that was refused before its version was known."""
     arm: ShortText = ""
-    """Of a rollout; "": there is none."""
+    """`JOBS`: of runs of jobs; "": of calls whose callers wait."""
     step: Count = 0
     """Which step, the oldest first; 0: the window is one."""
     tally: FunctionTally | None = None
