@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.values import decode_opaque
+from pilotlight_runtime.calls.batch_mates import told_mates
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
@@ -63,6 +65,7 @@ class DynamicBatches:
             if method.batching is not None
         }
         self._numbers = itertools.count(1)
+        self._level_ms = spec.slo.p95_ms
 
     def __bool__(self) -> bool:
         return bool(self._methods)
@@ -130,6 +133,11 @@ class DynamicBatches:
         """When the next batch is due if no call comes until then."""
         due = [method.former.due_at(at) for method in self._methods.values() if method.running is None]
         return min((instant for instant in due if instant is not None), default=None)
+
+    def mates_of(self, call: AcceptedCall, outcome: Outcome, at: float) -> tuple[str, ...]:
+        """The calls that one which ends has run with, if they are told."""
+        batch, call.batch = call.batch, ()
+        return told_mates(call, batch, outcome, (at - call.accepted_at) * 1000, self._level_ms)
 
     def room(self) -> int:
         room = 0

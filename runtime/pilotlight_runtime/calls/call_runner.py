@@ -364,7 +364,7 @@ class CallRunner:
             self._batches.discard(batch)
             return
         for call in batch.items:
-            call.batch_size = len(batch.items)
+            call.batch, call.batch_size = batch.items, len(batch.items)
             self._streams.begin(call, at)
         self._send_batch(batch)
 
@@ -489,6 +489,7 @@ class CallRunner:
             spent=call.spent,
             stages=call.stages(at),
             units=call.units,
+            mates=self._batches.mates_of(call, outcome, at) if call.batch_size > 1 else (),
             preempted=call.is_preempted and outcome is Outcome.DIED,
             by_tenant=call.is_own_death,
         )

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -54,6 +55,8 @@ class AcceptedCall:
     """When the guest got it; for an item run again alone, the last time."""
     execute_ms: float = 0.0
     batch_size: int = 1
+    batch: Sequence[AcceptedCall] = ()
+    """The calls that it ran with, itself among them, until it ends."""
     heard_seq: int = 0
     """The last chunk of its stream from the guest, including dropped ones."""
     sent_seq: int = 0

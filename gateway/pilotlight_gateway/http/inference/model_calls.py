@@ -20,7 +20,7 @@ from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers, trace_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, AdmittedRequest, function_of
 from pilotlight_gateway.http.inference.inference_counts import CountedModel, InferenceCounts
 from pilotlight_gateway.http.inference.model_lookup import FoundModel, ModelLookup
@@ -69,11 +69,14 @@ class ModelCalls:
         """
         check_wanted(asked.wanted, model.method)
         sent = tuple(sent)
-        headers = split_headers(sent) | {
-            b"content-type": BodyFormat.MSGPACK.value,
-            b"pilotlight-priority": asked.priority.encode(),
-            b"traceparent": dict(sent).get(b"traceparent", b""),
-        }
+        headers = (
+            split_headers(sent)
+            | trace_headers(sent)
+            | {
+                b"content-type": BodyFormat.MSGPACK.value,
+                b"pilotlight-priority": asked.priority.encode(),
+            }
+        )
         limits, admission = self.entry.limits, request.admission
         head = CallHead(headers, model.ref, b"")
         call = (await self.entry.reader.prepare(request, head, model.version, asked.body))[1]

@@ -21,7 +21,7 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers, trace_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
@@ -39,7 +39,7 @@ TIMEOUT = b"x-stainless-read-timeout"
 TIMEOUT_SECONDS = re.compile(rb"[0-9]{1,6}([.][0-9]{1,6})?")
 WITHIN = "input."
 """Begins the names of fields that the function's schema refuses."""
-PASSED_ON = {b"pilotlight-priority", b"traceparent"}
+PRIORITY = b"pilotlight-priority"
 Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
 """Which of its fields a method takes, of the model of that name."""
 
@@ -147,7 +147,7 @@ async def prepare_call(
     method = method_called(whole.spec, method_name)
     arguments, left_out = fit(method, with_adapter(asked.fields, found), model)
     sent = request.scope["headers"]
-    headers = split_headers(sent) | {name: value for name, value in sent if name in PASSED_ON}
+    headers = split_headers(sent) | trace_headers(sent) | {name: value for name, value in sent if name == PRIORITY}
     if stream:
         headers[b"accept"] = b"text/event-stream"
     deadline_ms = None if stream else _patience_ms(services, request, version)
