@@ -34,6 +34,7 @@ class ShownTotals(NamedTuple):
 
     function: str
     gateway: str
+    """This run of it: a name says how the platform is built."""
     totals: CallTotals
     """Of calls whose callers wait."""
     jobs: CallTotals = NO_TOTALS
@@ -188,7 +189,8 @@ def shown_totals(told: Iterable[TalliesTold]) -> list[ShownTotals]:
     each as one.
     """
     found = []
-    for answer in told:
+    for number, answer in enumerate(told):
+        process = answer.own.process or f"before{number}"
         own: dict[str, tuple[TotalCounts, TotalCounts]] = {}
         for part in answer.parts:
             if part.totals is not None:
@@ -198,8 +200,7 @@ def shown_totals(told: Iterable[TalliesTold]) -> list[ShownTotals]:
                 calls, jobs = own.setdefault(name, (TotalCounts(), TotalCounts()))
                 (jobs if part.arm == JOBS else calls).merge(part.totals)
         found += [
-            ShownTotals(name, answer.own.gateway, calls.value(), jobs.value())
-            for name, (calls, jobs) in sorted(own.items())
+            ShownTotals(name, process, calls.value(), jobs.value()) for name, (calls, jobs) in sorted(own.items())
         ]
     return found
 

@@ -22,11 +22,10 @@ from pilotlight_core.model.messages.seeing.tallies import STAGES, FunctionTally,
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.tally import calls_of, gpu_ms_of, stages_of
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
+from pilotlight_gateway.tenancy.shown_names import told_gateways
 
 SHOWN_SAMPLES = 32
 OTHER = "other"
-SOMEBODY = "a gateway"
-"""In place of names of gateways, which are told to operators."""
 
 
 def quantiles_of(sketch: SketchCounts) -> Quantiles:
@@ -48,8 +47,8 @@ def quantiles_of(sketch: SketchCounts) -> Quantiles:
 NO_QUANTILES = Quantiles()
 
 
-def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gateways: bool) -> FunctionStats:
-    """One function; `gateways`: whether what is told of them is told too."""
+def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, operator: bool) -> FunctionStats:
+    """One function, to operators with how gateways were."""
     tally, seconds = window.tally, window.seconds
     calls = calls_of(tally)
     answered, missed = tally.ended, tally.bad.get("availability", 0)
@@ -93,8 +92,8 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
         inside=round(tally.inside_ms / 1000.0 / seconds, 4),
         jobs=job_run_stats(window.jobs, seconds),
         home=home_stats(window),
-        gateways=[gateway_stats(each) for each in window.gateways] if gateways else [],
-        silent=list(window.silent) if gateways else [SOMEBODY] * bool(window.silent),
+        gateways=[gateway_stats(each) for each in window.gateways] if operator else [],
+        silent=told_gateways(window.silent, operator=operator),
         versions=[
             version_stats(version, arm, part) for (version, arm), part in sorted(window.by_version.items()) if version
         ],
@@ -132,7 +131,7 @@ def batch_size_of(tally: FunctionTally) -> float:
     return round(sum(size * each.calls for size, each in tally.batches.items()) / max(1, batched), 3)
 
 
-def stats_list(found: FoundWindows, limit: int) -> StatsList:
+def stats_list(found: FoundWindows, limit: int, *, operator: bool) -> StatsList:
     """The functions with the most calls."""
     return StatsList(
         since=instant_text(found.since_ns),
@@ -140,7 +139,7 @@ def stats_list(found: FoundWindows, limit: int) -> StatsList:
         window_s=round((found.until_ns - found.since_ns) / 1e9, 3),
         functions=[row_of(each) for each in found.windows[:limit]],
         total=len(found.windows),
-        silent=[SOMEBODY] * bool(found.silent),
+        silent=told_gateways(found.silent, operator=operator),
     )
 
 

@@ -71,7 +71,7 @@ class FunctionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float] = {}
     """What the metrics of promises are now, and those beside them."""
     silent: tuple[str, ...] = ()
-    """Gateways that did not answer: their part is missing."""
+    """Gateways that did not answer, to tenants without their names: their part is missing."""
 
 
 class DiagnosisLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -168,7 +168,7 @@ class FunctionStats(msgspec.Struct, frozen=True, kw_only=True):
     home: HomeStats = HomeStats()
     gateways: list[GatewayStats] = []
     silent: list[str] = []
-    """Gateways that did not answer in time: their calls are missing."""
+    """Gateways that did not answer in time, to tenants without their names: their calls are missing."""
     versions: list[VersionStats] = []
     slowest: list[SampleStats] = []
     samples: list[SampleStats] = []

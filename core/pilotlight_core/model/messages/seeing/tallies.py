@@ -166,7 +166,9 @@ class GatewayTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """How a gateway itself was in a window."""
 
     gateway: ShortText = ""
-    """Its name."""
+    """Its name, for operators."""
+    process: ShortText = ""
+    """Names this run of it, for tenants; "": a release of before."""
     since_ns: Rising = 0
     until_ns: Rising = 0
     loop_share: Duration = 0.0

@@ -12,6 +12,7 @@ from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
 from pilotlight.cli.session import ask, client
+from pilotlight.cli.unheard import unheard_text
 from pilotlight.definitions.errors import BadInput
 from pilotlight_core.model.api.seeing.diagnosis_api import (
     CauseInfo,
@@ -111,7 +112,7 @@ def _show(found: FunctionDiagnosis) -> None:
     for other in found.others:
         _show_other(other)
     if found.silent:
-        note(f"Gateways that did not answer, whose part is missing: {', '.join(found.silent)}.")
+        note(f"Gateways that did not answer, whose part is missing: {unheard_text(found.silent)}.")
 
 
 def _show_cures(cures: tuple[CureInfo, ...]) -> None:

@@ -13,6 +13,7 @@ from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
+from pilotlight.cli.unheard import unheard_text
 from pilotlight_core.model.api.seeing.tally_api import FunctionStats, JobRunStats, Quantiles, StatsList
 
 app = command_app()
@@ -139,4 +140,4 @@ def _print_list(found: StatsList) -> None:
 
 def _note_silent(silent: list[str]) -> None:
     if silent:
-        note(f"Did not answer, and is missing: {', '.join(silent)}.")
+        note(f"Did not answer, and is missing: {unheard_text(silent)}.")
