@@ -22,7 +22,7 @@ from pilotlight_core.model.messages.seeing.tallies import STAGES, FunctionTally,
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.tally import calls_of, gpu_ms_of, stages_of
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
-from pilotlight_gateway.tenancy.shown_names import told_gateways
+from pilotlight_gateway.tenancy.shown_names import shown_gateways
 
 SHOWN_SAMPLES = 32
 OTHER = "other"
@@ -93,7 +93,7 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, oper
         jobs=job_run_stats(window.jobs, seconds),
         home=home_stats(window),
         gateways=[gateway_stats(each) for each in window.gateways] if operator else [],
-        silent=told_gateways(window.silent, operator=operator),
+        silent=shown_gateways(window.silent, operator=operator),
         versions=[
             version_stats(version, arm, part) for (version, arm), part in sorted(window.by_version.items()) if version
         ],
@@ -139,7 +139,7 @@ def stats_list(found: FoundWindows, limit: int, *, operator: bool) -> StatsList:
         window_s=round((found.until_ns - found.since_ns) / 1e9, 3),
         functions=[row_of(each) for each in found.windows[:limit]],
         total=len(found.windows),
-        silent=told_gateways(found.silent, operator=operator),
+        silent=shown_gateways(found.silent, operator=operator),
     )
 
 

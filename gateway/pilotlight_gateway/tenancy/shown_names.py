@@ -9,11 +9,11 @@ from collections.abc import Sequence
 SOMEBODY = "a gateway"
 
 
-def told_gateways(names: Sequence[str], *, operator: bool) -> list[str]:
+def shown_gateways(names: Sequence[str], *, operator: bool) -> list[str]:
     """Gateways, to tenants how many there are."""
     return list(names) if operator else [SOMEBODY] * len(names)
 
 
-def told_name(name: str, *, operator: bool) -> str:
+def shown_name(name: str, *, operator: bool) -> str:
     """A gateway or a node, to operators alone."""
     return name if operator else ""

@@ -9,7 +9,7 @@ from pilotlight_core.model.api.seeing.trace_api import (
     WaterfallRow,
 )
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_gateway.tenancy.shown_names import told_name
+from pilotlight_gateway.tenancy.shown_names import shown_name
 from pilotlight_gateway.traces.call_segments import segments_of
 from pilotlight_gateway.traces.call_sentences import longest_part, sentences_of
 
@@ -33,7 +33,7 @@ def row_of(call: KeptCall, *, operator: bool) -> KeptCallRow:
         longest_ms=round(ms, DIGITS),
         cold_start=call.cold_start is not None,
         attempts=len(call.attempts),
-        gateway=told_name(call.gateway, operator=operator),
+        gateway=shown_name(call.gateway, operator=operator),
     )
 
 
@@ -64,7 +64,7 @@ def explanation_of(call: KeptCall, *, operator: bool) -> CallExplanation:
             )
             for one in call.attempts
         ),
-        gateway=told_name(call.gateway, operator=operator),
+        gateway=shown_name(call.gateway, operator=operator),
     )
 
 

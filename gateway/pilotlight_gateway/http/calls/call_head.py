@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.tracing.trace_context import trace_text
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer, format_of_body
+from pilotlight_gateway.http.protocol.trace_headers import TRACEPARENT, TRACESTATE, trace_headers
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 
 PREFIX = b"/v1/functions/"
@@ -15,7 +16,6 @@ STICKY = b"pilotlight-sticky"
 STICKY_BYTES = 256
 COHORT = b"x-"
 """Where names of headers begin that cohorts of rollouts may go by."""
-TRACEPARENT, TRACESTATE = b"traceparent", b"tracestate"
 NOTHING: dict[bytes, bytes] = {}
 NOT_IN_REF = frozenset(b"/%?#")
 """Bytes that make a path more than a plain ref."""
@@ -69,17 +69,6 @@ def call_headers(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     if TRACESTATE in known:
         known |= trace_headers(headers)
     return known
-
-
-def trace_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Of headers those that say to which trace a call belongs."""
-    found: dict[bytes, bytes] = {}
-    for name, value in headers:
-        if name == TRACEPARENT:
-            found[name] = value
-        elif name == TRACESTATE:
-            found[name] = found[name] + b"," + value if name in found else value
-    return found
 
 
 def split_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -31,7 +31,6 @@ from pilotlight_gateway.batches.batch_service import BatchService, batch_info
 from pilotlight_gateway.bodies.body_codec import BodyCodec
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.deploys.resolver import Resolver
-from pilotlight_gateway.http.calls.call_head import TRACEPARENT, TRACESTATE, trace_headers
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     JSON,
@@ -46,6 +45,7 @@ from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.list_pages import PAGE, page_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
+from pilotlight_gateway.http.protocol.trace_headers import TRACEPARENT, TRACESTATE, trace_headers
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time

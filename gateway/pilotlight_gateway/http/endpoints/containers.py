@@ -26,7 +26,7 @@ from pilotlight_gateway.http.protocol.api_operations import (
 )
 from pilotlight_gateway.tenancy.name_hints import no_container
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.tenancy.shown_names import told_name
+from pilotlight_gateway.tenancy.shown_names import shown_name
 
 CONTAINER = re.compile(CONTAINER_PATTERN)
 OF_THE_FLEET = ("node",)
@@ -74,7 +74,7 @@ async def stop_container(request: Request, services: ContainerServices) -> Respo
         there = (str(each["id"]) for each in services.calls.containers(principal.tenant))
         hint = await no_container(services.registry, principal.tenant, name, there)
         raise hint or NotFound(f"There is no container {name}.")
-    node = told_name(reply.node, operator=principal.operator)
+    node = shown_name(reply.node, operator=principal.operator)
     return json_answer(ContainerStopInfo(id=name, node=node, grace_s=reply.within_ms / 1000.0), status=202)
 
 

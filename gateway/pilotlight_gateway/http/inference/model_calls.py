@@ -20,11 +20,12 @@ from pilotlight_gateway.calls.call_port import CallPort, CallResult, ChunkEvent
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead, split_headers, trace_headers
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, AdmittedRequest, function_of
 from pilotlight_gateway.http.inference.inference_counts import CountedModel, InferenceCounts
 from pilotlight_gateway.http.inference.model_lookup import FoundModel, ModelLookup
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
+from pilotlight_gateway.http.protocol.trace_headers import trace_headers
 from pilotlight_gateway.tensors.infer_requests import InferCall
 from pilotlight_gateway.tensors.tensor_answers import WrittenTensor, check_wanted
 

@@ -21,13 +21,14 @@ from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
-from pilotlight_gateway.http.calls.call_head import CallHead, split_headers, trace_headers
+from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, function_of
 from pilotlight_gateway.http.calls.keyed_call_answers import KeyedCallAnswers
 from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
+from pilotlight_gateway.http.protocol.trace_headers import trace_headers
 from pilotlight_gateway.idempotency.key_decision import HEADER
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas

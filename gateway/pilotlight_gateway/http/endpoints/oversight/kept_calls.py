@@ -15,7 +15,7 @@ from pilotlight_core.model.messages.scheduling import AskKept
 from pilotlight_core.model.tracing.kept_call import KeptWhy
 from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, count_of, json_answer, principal_of
 from pilotlight_gateway.jobs.job_service import JobService
-from pilotlight_gateway.tenancy.shown_names import told_gateways
+from pilotlight_gateway.tenancy.shown_names import shown_gateways
 from pilotlight_gateway.traces.explained_calls import explanation_of, row_of
 from pilotlight_gateway.traces.traced_calls import FindKept
 
@@ -50,7 +50,7 @@ async def list_kept_calls(request: Request, services: KeptCallServices) -> Respo
     limit = count_of(request, "limit", DEFAULT_LIMIT, MOST_LISTED)
     calls, silent = await services.find_kept(AskKept(tenant=tenant, function=name, kept=kept or "", limit=limit))
     rows = tuple(row_of(call, operator=operator) for call in calls)
-    return json_answer(KeptCallList(calls=rows, unanswered=tuple(told_gateways(silent, operator=operator))))
+    return json_answer(KeptCallList(calls=rows, unanswered=tuple(shown_gateways(silent, operator=operator))))
 
 
 async def explain_call(request: Request, services: KeptCallServices) -> Response:
