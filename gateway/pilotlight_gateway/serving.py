@@ -323,6 +323,7 @@ async def _gateway(
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
             HomeEvents(calls.drivers.homes, event_log).running(),
+            counting.level_watch(registry, event_log, parts.events, parts.webhooks).running(),
             rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),

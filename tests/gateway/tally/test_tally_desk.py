@@ -67,6 +67,16 @@ async def test_runs_of_jobs_are_told_beside_the_calls_and_in_none_of_their_numbe
         assert sum(part.totals.ended for part in totals if not part.arm and part.totals) == 1
 
 
+async def test_several_functions_are_one_short_question() -> None:
+    """With their levels, without stages; who had no calls is left out."""
+    async with SeveralGateways() as world:
+        end(world.two.calls, version(p95_ms=5.0), 10.0)
+        found = await world.one.desk.brief((FN, "acme:app.none"), 5)
+        (window,) = found.windows
+        assert (window.function, window.tally.bad, window.tally.stages) == (FN, {"unary": 1}, {})
+        assert world.bus.asked == 1
+
+
 async def test_a_series_has_every_step() -> None:
     """Also those in which nothing happened; together they are the window."""
     async with SeveralGateways() as world:
