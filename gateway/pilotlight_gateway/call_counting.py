@@ -16,6 +16,7 @@ from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.calls.call_sink import CallSink
 from pilotlight_gateway.events.event_reader import PlatformEventSource, last_levels
+from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.events.level_burns import levels_of
 from pilotlight_gateway.events.level_watch import LevelSources, LevelWatch
 from pilotlight_gateway.gateway_calls import GatewayCalls
@@ -70,10 +71,18 @@ class CallCounting:
         """Who is told of runs of jobs that end."""
         self.desk = TallyDesk(answers, self._peers)
 
-    def level_watch(
+    @asynccontextmanager
+    async def telling(
+        self, registry: RegistryPort, log: EventLog, told: PlatformEventSource, hooks: DeliveryStore
+    ) -> AsyncIterator[None]:
+        """Tell people what the homes of this gateway see, until the block ends."""
+        homes = HomeEvents(self._calls.drivers.homes, log)
+        async with homes.running(), self._level_watch(registry, log, told, hooks).running():
+            yield
+
+    def _level_watch(
         self, registry: RegistryPort, log: EventLog, told: PlatformEventSource, hooks: DeliveryStore
     ) -> LevelWatch:
-        """What tells when functions whose home is here break their levels."""
 
         def named() -> dict[str, dict[str, float]]:
             loads = self._calls.drivers.homes.version_loads()

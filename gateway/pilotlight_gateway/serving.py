@@ -47,7 +47,6 @@ from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.events.event_reader import BusEvents
-from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
@@ -322,8 +321,7 @@ async def _gateway(
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
-            HomeEvents(calls.drivers.homes, event_log).running(),
-            counting.level_watch(registry, event_log, parts.events, parts.webhooks).running(),
+            counting.telling(registry, event_log, parts.events, parts.webhooks),
             rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),

@@ -82,23 +82,23 @@ class LevelWatch:
     async def running(self) -> AsyncIterator[None]:
         """Look until the block ends."""
         async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._look_always())
+            looking = group.create_task(self._refresh_always())
             try:
                 yield
             finally:
                 looking.cancel()
 
-    async def _look_always(self) -> None:
+    async def _refresh_always(self) -> None:
         while True:
             await asyncio.sleep(EVERY_S)
             try:
-                await self.look()
+                await self.refresh()
             except (BusError, PilotlightError) as error:
                 log.info("levels of functions are looked at later", error=str(error))
             except Exception:  # what people are told is worth less than the calls that go on
                 log.exception("levels of functions could not be looked at")
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Tell what has changed. Raises BusError, Unavailable: what was not looked at is, the next time."""
         named = dict(list(self._sources.named().items())[:FOLLOWED])
         self._states = {name: state for name, state in self._states.items() if name in named}
@@ -106,7 +106,7 @@ class LevelWatch:
         names = list(named)
         for first in range(0, len(names), ASKED):
             some = {name: named[name] for name in names[first : first + ASKED]}
-            await self._look_at(some)
+            await self._refresh_some(some)
 
     async def _remember(self, new: list[str]) -> None:
         """Read what was told last of functions that have come here."""
@@ -119,7 +119,7 @@ class LevelWatch:
                 of_name = {level: is_broken for (function, level), is_broken in told.items() if function == name}
                 self._states[name] = LevelState(of_name)
 
-    async def _look_at(self, named: Mapping[str, Mapping[str, float]]) -> None:
+    async def _refresh_some(self, named: Mapping[str, Mapping[str, float]]) -> None:
         short = {pair.short: await self._tallies(tuple(named), pair.short) for pair in PAIRS}
         long: dict[int, dict[str, FunctionTally]] = {}
         for pair in PAIRS:

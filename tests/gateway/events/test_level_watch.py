@@ -51,7 +51,7 @@ class Watched:
     async def look(self, tally: FunctionTally, seconds: float = EVERY_S) -> list[str]:
         """The kinds of all events up to now."""
         self.tally, self.at = tally, self.at + seconds
-        await self.watch.look()
+        await self.watch.refresh()
         return [event.kind for event in self.events.events]
 
 

@@ -10,9 +10,9 @@ from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.local_times import show_instant
 from pilotlight.cli.output import note, print_json
+from pilotlight.cli.printable import unheard_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight.cli.unheard import unheard_text
 from pilotlight_core.model.api.seeing.trace_api import KeptCallRow
 
 app = command_app()

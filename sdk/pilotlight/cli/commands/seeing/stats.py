@@ -11,9 +11,9 @@ from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
+from pilotlight.cli.printable import unheard_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight.cli.unheard import unheard_text
 from pilotlight_core.model.api.seeing.tally_api import FunctionStats, JobRunStats, Quantiles, StatsList
 
 app = command_app()
