@@ -47,7 +47,6 @@ from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.events.event_reader import BusEvents
-from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
@@ -274,7 +273,7 @@ async def _gateway(
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
     tracing, metrics = counting.tracing, counting.metrics
-    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
+    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing.sampler, counting.run_sinks)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards, readiness = make_shards(calls, limiter, jobs), make_readiness(bus, registry, calls.service)
@@ -324,7 +323,7 @@ async def _gateway(
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
-            HomeEvents(calls.drivers.homes, event_log).running(),
+            counting.telling(registry, event_log, parts.events, parts.webhooks),
             rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),

@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.call_messages import Ended, Grant, Outcome, 
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.spec import FunctionSpec, max_units_of
-from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, KeptAttempt
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, BatchMates, KeptAttempt
 from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
@@ -107,10 +107,12 @@ class Attempts:
         if ended.units:
             self.tokens += tokens_of(ended.units)
         if ended.outcome is not Outcome.OK:
-            self._note(grant, ended.outcome.value, ended.reason)
+            self._note(grant, ended.outcome.value, ended.reason, mates=ended.mates)
         return ended, over
 
-    def _note(self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True) -> None:
+    def _note(
+        self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True, mates: BatchMates = ()
+    ) -> None:
         """Note for whoever asks why: this attempt has not ended well."""
         if len(self.trail) < MOST_ATTEMPTS - 1:
             one = KeptAttempt(
@@ -125,6 +127,7 @@ class Attempts:
                 transport=self.transport - sum([one.transport for one in self.trail]),
                 batch_wait=self.batch_wait - sum([one.batch_wait for one in self.trail]),
                 execute=self.execute - sum([one.execute for one in self.trail]),
+                mates=mates,
             )
             self.trail = (*self.trail, one)
 
@@ -171,6 +174,7 @@ class Attempts:
             units=ended.units,
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
             grant=grant,
+            mates=ended.mates,
             trail=self.trail,
         )
 

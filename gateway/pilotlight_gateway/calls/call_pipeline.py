@@ -169,6 +169,7 @@ class CallPipeline:
             units=units or None,
             sold=own.sold,
             grant=own.grant,
+            mates=own.mates,
             trail=tuple(one for each in self._results for one in each.trail),
         )
 

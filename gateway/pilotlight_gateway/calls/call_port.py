@@ -14,7 +14,7 @@ import msgspec
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import Grant, Spent
-from pilotlight_core.model.tracing.kept_call import KeptAttempt
+from pilotlight_core.model.tracing.kept_call import BatchMates, KeptAttempt
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
@@ -53,6 +53,8 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How far it came there."""
     grant: Grant | None = None
     """Of its last start."""
+    mates: BatchMates = ()
+    """The other calls of its batch in its last start, where its agent tells them."""
     trail: tuple[KeptAttempt, ...] = ()
     """The attempts before."""
 

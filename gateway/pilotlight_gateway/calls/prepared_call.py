@@ -98,7 +98,8 @@ class PreparedCall:
         """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
         self.scheduling = scheduling
         self.traceparent = traceparent
-        """Of its caller, or of its own root span where its trace is sampled; "": it begins a trace that is not."""
+        """Of its caller, with its tracestate, or of its own root span where its trace is sampled; "": it begins a trace
+        that is not."""
         self.link = link
         """Of a job, the traceparent of the request that stored it."""
         self.key = key

@@ -114,7 +114,7 @@ class BusLocker:
             lock = known if answer.reason == "unchanged" else answer.lock
             is_lock = lock is not None and not lock_fault(lock) and lock.requirements == asked.requirements
             if answer.reason != "refused" and not is_lock:
-                why = f"{node} says: {printable(answer.words)}" if answer.words else f"{node} is busy"
+                why = f"a node says: {printable(answer.words)}" if answer.words else "a node is busy"
                 continue
             if answer.reason == "refused":
                 lock = None
@@ -123,7 +123,7 @@ class BusLocker:
                 return lock
             if said[lock] >= voices:
                 raise BadInput(f"The requirements cannot be met:\n{printable(answer.words)}", field="requirements")
-            why = f"{node} has answered alone"
+            why = "one node has answered alone"
         if len(said) > 1:
             log.error(
                 "nodes that joined by a token lock otherwise than each other", tenant=asked.tenant, base=asked.base

@@ -10,7 +10,7 @@ from pilotlight_core.model.api.webhook_api import ROLLOUT_EVENTS
 from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, PlatformEvent
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_gateway.judging.decisions import RolloutNews
-from pilotlight_gateway.rollouts.rollout_hooks import DeliveryStore, notify_webhooks
+from pilotlight_gateway.webhooks.webhook_notices import DeliveryStore, notify_webhooks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -360,7 +360,7 @@ class CallRunner:
             return
         size = len(batch.items)
         for call in batch.items:
-            call.batch_size, call.batch = size, batch.number if size > 1 else 0
+            call.batch_size, call.batch, call.mates = size, batch.number if size > 1 else 0, batch.items
             self._report_start(call)
             self._streams.begin(call, at)
         self._send_batch(batch)
@@ -490,6 +490,7 @@ class CallRunner:
             spent=call.spent,
             stages=call.stages(at),
             units=call.units,
+            mates=self._batches.mates_of(call, outcome, at) if call.batch_size > 1 else (),
             preempted=call.is_preempted and outcome is Outcome.DIED,
             by_tenant=call.is_own_death,
             nth=call.nth,

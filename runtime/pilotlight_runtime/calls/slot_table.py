@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -67,6 +68,8 @@ class AcceptedCall:
     """The number of its batch; 0: it runs alone."""
     nth: int = 0
     """Of the calls that its container has begun, from 1."""
+    mates: Sequence[AcceptedCall] = ()
+    """The calls that it ran with, itself among them, until it ends."""
     heard_seq: int = 0
     """The last chunk of its stream from the guest, including dropped ones."""
     sent_seq: int = 0

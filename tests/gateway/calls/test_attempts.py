@@ -198,6 +198,16 @@ def test_what_became_of_each_attempt_is_noted() -> None:
     assert [len(one.reason) for one in attempts.trail] == [0, 19, LONGEST_REASON]
 
 
+def test_the_calls_of_its_batch_belong_to_the_attempt_that_ran_with_them() -> None:
+    attempts = Attempts(0.0)
+    attempts.granted(grant(1), 1.0)
+    attempts.ended(grant(1), ended(Outcome.DIED, mates=("one",)), 2.0)
+    attempts.granted(grant(2), 3.0)
+    last, _ = attempts.ended(grant(2), ended(Outcome.OK, number=2, mates=("two",)), 4.0)
+    assert [one.mates for one in attempts.trail] == [("one",)]
+    assert attempts.result(last, grant(2), 0.0, function_spec("f")).mates == ("two",)
+
+
 def test_few_attempts_are_noted() -> None:
     """A call has no more; and what is kept of it is bounded whatever becomes of that."""
     attempts = Attempts(0.0)

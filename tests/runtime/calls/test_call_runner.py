@@ -10,6 +10,7 @@ import pytest
 
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching
+from pilotlight_core.model.tracing.trace_context import context_within
 from pilotlight_runtime.calls import call_runner
 from pilotlight_runtime.calls.call_runner import INLINE_BYTES
 from pilotlight_runtime.guest.frames import (
@@ -446,6 +447,17 @@ def test_the_guest_gets_the_trace_that_a_call_came_in(io: FakeRunnerIO) -> None:
         runner.add(accepted(run(f"b{came}"), 1.0), 1.0)
         runner.add(accepted(run(f"c{came}", traceparent=came), 1.0), 1.0)
         assert io.of(InvokeBatch)[-1].traceparents == told
+
+
+def test_of_a_batch_the_others_are_told_with_a_call_that_is_traced(io: FakeRunnerIO) -> None:
+    """And nothing of them is held beyond its end."""
+    runner, batch = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0)), []
+    for call, came in (("a", f"{TRACE[:-2]}01"), ("b", "")):
+        batch.append(accepted(run(call, traceparent=came), 1.0))
+        runner.add(batch[-1], 1.0)
+    runner.on_batch_result(results(io.of(InvokeBatch)[0]), 1.1)
+    assert [ended.mates for ended in io.of(Ended)] == [(context_within("b", "").header,), ()]
+    assert not any(call.mates for call in batch)
 
 
 def test_limits_are_looked_at_when_one_may_be_reached(io: FakeRunnerIO) -> None:

@@ -102,7 +102,7 @@ class BusEventLog:
     async def _store(self, name: str, event: PlatformEvent) -> bool:
         """Whether it need not be tried again."""
         try:
-            subject = subjects.platform_events(self._region, event.tenant)
+            subject = subjects.platform_events(self._region, event.tenant, event.kind)
             await self._bus.jetstream.store(subject, encode(event), message_id=name, timeout=STORED_WITHIN_S)
         except (BusError, OSError) as error:
             log.warning("an event is told later", kind=event.kind, error=str(error))

@@ -21,6 +21,7 @@ from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.tracing.kept_call import BatchMates
 
 WINDOW = 128
 """The most chunks that a stream may be ahead. With 32 it waits for its reader's word, and has half the pace."""
@@ -89,6 +90,7 @@ class Run(Message, frozen=True, kw_only=True):
     tell_start: bool = False
     """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
+    """Of its caller, with the tracestate behind a space where there is one; "": it begins a trace."""
     key: str = ""
     """The id of the API key that asked for the call, for the ledger."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
@@ -306,6 +308,9 @@ class Ended(Message, frozen=True, kw_only=True):
     preempted: bool = False
     """Of DIED: its node is taken away, and its agent has ended it in time. `spent` is what its tenant pays of the part.
     Gateways of before take it for any other death."""
+    mates: BatchMates = ()
+    """Of a batch, the other calls in it, if somebody may ask about this one: its trace is sampled, it has failed, or
+    its batch took long."""
     by_tenant: bool = False
     """Of DIED: its function's own doing, such as its exit or its memory; what a stream then repeats is its tenant's."""
     nth: Count = 0

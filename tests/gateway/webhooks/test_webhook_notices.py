@@ -6,7 +6,7 @@ from functools import partial
 
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.api.webhook_api import WebhookRecord
-from pilotlight_gateway.rollouts.rollout_hooks import notify_webhooks
+from pilotlight_gateway.webhooks.webhook_notices import notify_webhooks
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks
 from tests.gateway.webhooks.makers import webhook_of
 

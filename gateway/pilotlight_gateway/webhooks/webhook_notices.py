@@ -1,4 +1,6 @@
-"""Tells webhooks what becomes of rollouts. A delivery's id follows from its event, so one told twice is one."""
+"""Tells webhooks of what is no job: rollouts, levels of functions. A delivery's id follows from its event, so one told
+twice is one.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ class DeliveryStore(Protocol):
 async def notify_webhooks(
     store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
 ) -> None:
-    """Make the deliveries of one event; whoever sends deliveries finds them. What goes wrong is logged: the rollout
-    goes on.
+    """Make the deliveries of one event; whoever sends deliveries finds them. What goes wrong is logged: whoever
+    tells it goes on.
     """
     try:
         for webhook in await store.webhooks(tenant):
@@ -38,7 +40,7 @@ async def notify_webhooks(
             made = job_event(tenant, webhook.id, event, about, data, at)
             await store.change_delivery(tenant, webhook.id, made.id, partial(_first, made))
     except (BusError, PilotlightError, OSError) as error:
-        log.warning("webhooks were not told of a rollout", tenant=tenant, kind=event, error=str(error))
+        log.warning("webhooks were not told of an event", tenant=tenant, kind=event, error=str(error))
 
 
 def _first(made: DeliveryRecord, present: DeliveryRecord | None) -> DeliveryRecord:
