@@ -23,7 +23,7 @@ LEAST = 2
 """Observations without which nothing is known of how they vary."""
 
 
-class Effect(NamedTuple):
+class GuardEffect(NamedTuple):
     """By which part the new version is above the old one."""
 
     estimate: float | None = None
@@ -51,7 +51,7 @@ def _fact(name: str, function: FunctionEvidence, guard: str, e: float) -> GuardV
     return GuardView(
         function=name, guard=guard, about=UNDER.get(guard, guard), weight=function.weights[guard], evidence=e,
         canary=canary, canary_of=of_canary, other=other, other_of=of_other,
-        effect=effect.estimate, low=effect.low, high=effect.high, within=function.verified().get(guard),
+        effect=effect.estimate, low=effect.low, high=effect.high, proven=function.verified().get(guard),
     )  # fmt: skip
 
 
@@ -74,10 +74,10 @@ def _counts(function: FunctionEvidence, guard: str) -> tuple[int, int, int | Non
     return event.canary, event.other, max(new, event.canary), max(old, event.other)
 
 
-def event_effect(canary: int, of_canary: int, other: int, of_other: int) -> Effect:
+def event_effect(canary: int, of_canary: int, other: int, of_other: int) -> GuardEffect:
     """Of events: the ratio of both rates, less one; its interval also where one side had none."""
     if not of_canary or not of_other or not canary + other:
-        return Effect()
+        return GuardEffect()
     estimate = (canary / of_canary) / (other / of_other) - 1.0 if other else None
     # Half an event is added to each side: without that, one that had none would say nothing of how sure it is.
     centre = math.log((canary + 0.5) / (of_canary + 0.5)) - math.log((other + 0.5) / (of_other + 0.5))
@@ -85,20 +85,20 @@ def event_effect(canary: int, of_canary: int, other: int, of_other: int) -> Effe
     return _around(estimate, centre, spread)
 
 
-def amount_effect(amount: AmountGuard) -> Effect:
+def amount_effect(amount: AmountGuard) -> GuardEffect:
     """Of amounts: the ratio of what is usual on both sides, less one."""
     if amount.canary_squares is None or amount.other_squares is None or min(amount.canary, amount.other) < LEAST:
-        return Effect(amount.effect)
+        return GuardEffect(amount.effect)
     spread = _error(amount.canary, amount.canary_sum, amount.canary_squares)
     spread += _error(amount.other, amount.other_sum, amount.other_squares)
     return _around(amount.effect, amount.canary_sum / amount.canary - amount.other_sum / amount.other, spread)
 
 
-def pair_effect(pairs: PairGuard) -> Effect:
+def pair_effect(pairs: PairGuard) -> GuardEffect:
     """Of pairs: by which part the new version costs more."""
     judged = pairs.pairs - FIRST
     if pairs.squares is None or judged < LEAST:
-        return Effect(pairs.effect)
+        return GuardEffect(pairs.effect)
     return _around(pairs.effect, pairs.total / judged, _error(judged, pairs.total, pairs.squares))
 
 
@@ -107,6 +107,6 @@ def _error(count: int, total: float, squares: float) -> float:
     return max(0.0, squares - total * total / count) / (count - 1) / count
 
 
-def _around(estimate: float | None, centre: float, variance: float) -> Effect:
+def _around(estimate: float | None, centre: float, variance: float) -> GuardEffect:
     reach = SURE * math.sqrt(max(0.0, variance))
-    return Effect(estimate, math.expm1(centre - reach), math.expm1(centre + reach))
+    return GuardEffect(estimate, math.expm1(centre - reach), math.expm1(centre + reach))

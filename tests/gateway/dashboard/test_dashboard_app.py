@@ -138,7 +138,7 @@ async def test_who_may_not_act_does_not(site: Site) -> None:
         page = await browser.get("/ui/functions")
         csrf = csrf_of(page.text)
         for action in ACTIONS:
-            path = action.path.format(node="n1")
+            path = action.path.format(node="n1", app="shop")
             assert (await browser.post(path, data={"csrf": csrf}, headers=OWN_PAGE)).status_code == 403
         for listed in (one for one in PAGES if one.section is Section.OPERATOR and one.listed):
             assert f'href="{listed.path}"' not in page.text

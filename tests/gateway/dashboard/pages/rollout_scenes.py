@@ -9,7 +9,7 @@ def guard_seen(**more: Any) -> dict[str, Any]:
     usual = {
         "function": "hello", "guard": "latency", "about": "time to run", "weight": 1.0, "evidence": 3.11,
         "canary": 1_301, "canary_of": None, "other": 1_303, "other_of": None, "effect": 0.307, "low": 0.211,
-        "high": 0.409, "within": None,
+        "high": 0.409, "proven": None,
     }  # fmt: skip
     return usual | more
 
@@ -23,7 +23,7 @@ def rollout(**more: Any) -> dict[str, Any]:
         "reason": "", "functions": {"hello": {"control": "shop.hello@v7", "canary": "shop.hello@v8"}},
         "verdict": "undecided", "evidence": 2.71, "guards": {"latency": 3.11}, "verified_within": {},
         "seen": [guard_seen(), guard_seen(guard="errors", about="failures", evidence=0.83, canary=13, canary_of=1_307,
-                                          other=11, other_of=1_319, within=0.5)],
+                                          other=11, other_of=1_319, proven=0.5)],
         "calls": {"canary": 1_321, "twin": 1_327}, "ready": {"control": 17, "canary": 19, "twin": 23},
         "sentences": ["E is low.", "Nothing is known of GPU time yet."],
         "terms": {"every_s": 307.0, "calls": 109, "sticky": "call", "twin": True, "tolerance": None},

@@ -87,7 +87,7 @@ class GuardView(msgspec.Struct, frozen=True, kw_only=True):
     low: float | None = None
     """Of the interval that has the effect in 19 of 20 looks."""
     high: float | None = None
-    within: float | None = None
+    proven: float | None = None
     """The part by which it is proven not to be worse, however often one looks; None: nothing is proven."""
 
 

@@ -194,7 +194,7 @@ def _guard(seen: Mapping[str, Any]) -> tuple[Cell | str, ...]:
     interval = NOTHING
     if seen["low"] is not None and seen["high"] is not None:
         interval = f"{_signed(seen['low'])} to {_signed(seen['high'])}"
-    within = "" if seen["within"] is None else f"{seen['within'] * 100:.0f} %"
+    within = "" if seen["proven"] is None else f"{seen['proven'] * 100:.0f} %"
     return (
         seen["guard"], seen["about"], seen["function"], evidence_cell(seen["evidence"], counts=seen["weight"] > 0.0),
         _counted(seen["canary"], seen["canary_of"]), _counted(seen["other"], seen["other_of"]),

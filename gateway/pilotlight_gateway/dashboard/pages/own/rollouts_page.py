@@ -19,6 +19,7 @@ from pilotlight_gateway.dashboard.page_parts.blocks import (
 from pilotlight_gateway.dashboard.page_parts.page import Page, PageView, Section, filled
 from pilotlight_gateway.dashboard.page_parts.shown_values import (
     NOTHING,
+    count_text,
     instant_text,
     number_text,
     plural,
@@ -39,7 +40,7 @@ def rollouts_blocks(told: Mapping[str, Any], tenant: str, *, of_all: bool = Fals
     """Of each app the rollout under way, or the last one. `of_all`: of all tenants."""
     listed = told["rollouts"]
     columns = ("App", "State", "#Step", "Share", "E", "Verdict", "#Since (UTC)", "#Goes on (UTC)", "Versions")
-    left = f"{plural(told['left'], 'more')} ended earlier." if told["left"] else ""
+    left = f"{count_text(told['left'])} more ended earlier." if told["left"] else ""
     return [
         Sentence(id="answer", text=_answer(listed), tone=_tone(listed)),
         DataTable(
