@@ -233,7 +233,7 @@ def _dashboard_row() -> tuple[str, tuple[Panel, ...]]:
         )),
         Panel("What it asked gateways", "reqps", (
             Line(f"sum by (outcome) (rate(pilotlight_dashboard_asked_total[{PER}]))", "{{outcome}}"),
-        ), "`refused` is the API's word to a viewer, `failed` a fault of a gateway, `unanswered` nobody's word at all."),
+        ), "`refused` is the API's word to a viewer, `failed` a gateway's fault, `unanswered` nobody's word at all."),
     ))  # fmt: skip
 
 

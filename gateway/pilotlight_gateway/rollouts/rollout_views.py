@@ -145,7 +145,7 @@ def rollout_view(
 
 def next_at(rollout: Rollout) -> float:
     """When a rollout leaves its step at the earliest, in unix seconds; 0: that is no matter of time. Pure."""
-    if rollout.paused_by or rollout.frozen or rollout.held not in ("", "calls", "gate"):
+    if rollout.paused_by or rollout.frozen or rollout.held:
         return 0.0
     if rollout.state is RolloutState.RAMP:
         return rollout.since + rollout.terms.every_s

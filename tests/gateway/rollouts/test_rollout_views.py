@@ -94,7 +94,7 @@ async def test_a_list_reads_evidence_within_bounds_and_keeps_it_for_a_moment() -
     [
         ({"state": RolloutState.RAMP}, 10.0 + QUICK.every_s),
         ({"state": RolloutState.BAKING}, 10.0 + QUICK.bake_s),
-        ({"state": RolloutState.RAMP, "held": "calls"}, 10.0 + QUICK.every_s),
+        ({"state": RolloutState.RAMP, "held": "calls"}, 0.0),
         ({"state": RolloutState.RAMP, "held": "evidence"}, 0.0),
         ({"state": RolloutState.RAMP, "paused_by": "key1"}, 0.0),
         ({"state": RolloutState.RAMP, "frozen": True}, 0.0),

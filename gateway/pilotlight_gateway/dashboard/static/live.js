@@ -2,11 +2,19 @@
 const topic = document.body.dataset.topic;
 const status = document.getElementById("live");
 
+let isRefused = false, isSilent = false; // the stream, by the dashboard; the gateways
 function say(live, refused) {
+  isRefused = !live && Boolean(refused);
   if (live) status.textContent = "Live: this page changes by itself.";
-  else if (refused) status.textContent = "Not live: there are as many live pages as there may be. Close some windows; it goes on by itself.";
-  else status.textContent = "Not live: the dashboard does not answer. It goes on by itself.";
-  if (refused) redraw([]); // or its session has ended, and the page with it
+  else if (!refused) status.textContent = "Not live: the dashboard does not answer. It goes on by itself.";
+  if (refused) redraw([]); // which says why: no gateway answers, there are too many, or its session has ended
+}
+
+function sayWhy(silent) {
+  if (silent) status.textContent = "Not live: no gateway answers. It goes on by itself.";
+  else if (isRefused) status.textContent = "Not live: there are as many live pages as there may be. Close some windows; it goes on by itself.";
+  else if (isSilent) say(true);
+  isSilent = silent;
 }
 
 function setText(id, text, tone) {
@@ -110,7 +118,15 @@ function redraw(ids) {
     const page = request.responseXML, asked = wanted;
     fetching = false;
     wanted = new Set();
-    if (page && page.body?.dataset.topic !== topic) { location.reload(); return; } // logged out, or another page
+    const isMine = page?.body?.dataset.topic === topic;
+    if (!isMine && page && request.status < 500) { location.reload(); return; } // logged out, or another page
+    sayWhy(request.status >= 500);
+    if (!isMine) { // nobody answers: what is shown stays, and what has changed of it is fetched later
+      asked.forEach((id) => wanted.add(id));
+      if (asked.size) setTimeout(() => redraw([]), 3000);
+      again = false;
+      return;
+    }
     for (const id of asked) {
       const mine = id ? document.getElementById(id) : document.getElementById("main");
       const theirs = page && (id ? page.getElementById(id) : page.getElementById("main"));

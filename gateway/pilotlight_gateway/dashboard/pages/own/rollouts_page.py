@@ -62,7 +62,8 @@ def _answer(listed: Sequence[Mapping[str, Any]]) -> str:
         return "No rollout is under way."
     stand = [one for one in running if one["held"] or one["paused_by"] or one["frozen"]]
     text = f"{plural(len(running), 'rollout is', 'rollouts are')} under way"
-    text += f", {len(stand)} of them not going on." if stand else "."
+    standing = f", and {'does not go on' if len(running) == 1 else f'{len(stand)} of them do not go on'}"
+    text += f"{standing}." if stand else "."
     loudest = max(running, key=lambda one: one["evidence"])
     if loudest["evidence"] >= HOLDS:
         text += f" E of {loudest['app']} is {number_text(loudest['evidence'])}."

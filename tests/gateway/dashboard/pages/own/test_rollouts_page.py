@@ -30,9 +30,10 @@ def test_a_row_says_how_far_it_is_and_what_speaks_against_it() -> None:
 def test_the_loudest_is_named_and_what_stands_is_counted() -> None:
     told = rollouts(rollout(held="evidence", evidence=43.0), rollout(app="b", paused_by="key1"), rollout(app="c"))
     blocks = rollouts_blocks(told, "acme")
-    assert answer_of(blocks) == ("3 rollouts are under way, 2 of them not going on. E of shop is 43.", "bad")
+    assert answer_of(blocks) == ("3 rollouts are under way, and 2 of them do not go on. E of shop is 43.", "bad")
     assert answer_of(rollouts_blocks(rollouts(), "acme"))[0] == "No rollout is under way."
-    assert answer_of(rollouts_blocks(rollouts(rollout(held="calls")), "acme"))[1] == "warn"
+    held = answer_of(rollouts_blocks(rollouts(rollout(held="calls")), "acme"))
+    assert held == ("1 rollout is under way, and does not go on.", "warn")
 
 
 @pytest.mark.parametrize(
