@@ -125,6 +125,7 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.rollouts.call_rates import CallRates
 from pilotlight_gateway.rollouts.rollout_desk import RolloutDesk
 from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
+from pilotlight_gateway.rollouts.rollout_views import RolloutViews
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.splits.split_calls import SplitCalls
@@ -363,10 +364,12 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
 def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
     """What people ask of rollouts."""
     view, clock = parts.placements.view, shared.clock
+    views = RolloutViews(
+        registry=parts.registry, store=parts.rollouts.store, reports=lambda: view.reports(clock())
+    )  # fmt: skip
     return RolloutDesk(
-        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry),
-        store=parts.rollouts.store, teller=parts.rollouts.teller, reports=lambda: view.reports(clock()),
-        rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
+        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry), views=views,
+        teller=parts.rollouts.teller, rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight_core.model.rollouts.rollout_record import WHOLE, Rollout, RolloutState, Verdict
+from pilotlight_core.model.rollouts.rollout_record import WHOLE, WHY_HELD, Rollout, RolloutState, Verdict
 from pilotlight_core.model.rollouts.split import twin_share_of
 from pilotlight_gateway.judging.evidence import HOLD, Evidence
 from pilotlight_gateway.judging.verdicts import SPLIT_INVALID, canary_calls, verdict_of
@@ -297,22 +297,9 @@ def _held(rollout: Rollout, at: float, why: str, verdict: Verdict, says: str = "
     if held == rollout.held:
         return RolloutDecision(verdict=verdict)
     after = replace(rollout, held=held, held_since=at if held else 0.0, verdict=verdict)
-    says = f"The rollout does not go on: {says or WHY.get(why, why) + '.'}"
+    says = f"The rollout does not go on: {says or WHY_HELD.get(why, why) + '.'}"
     news = (RolloutNews("rollout.held", says),) if held else ()
     return RolloutDecision(action=Action.MOVE, rollout=after, reason=held, verdict=verdict, news=news)
-
-
-WHY = {
-    "no_capacity": "there is no ready capacity for its share",
-    "evidence": f"E is, or was within {QUIET_S / 60:.0f} minutes, {HOLD:.0f} or more",
-    "invalid_split": "calls do not come as they are split",
-    "calls": "too few calls of the new version were compared at this step",
-    "gate": "its gate has not said yes",
-    "undecided": "nothing is proven, and it is to be held then",
-    "frozen": "it is frozen",
-    "policy": "a policy refuses the new version",
-}
-"""By the word in `Rollout.held`."""
 
 
 def _rolled_back(reason: str, verdict: Verdict, *, marked: bool = True) -> RolloutDecision:
