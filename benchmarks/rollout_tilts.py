@@ -39,7 +39,8 @@ class Tilt(NamedTuple):
         """The chance of the canary for each call; `rho`: by the plain coin."""
         what = _noticed(self.kind, traffic, luck)
         if self.kind in ("latency", "cost"):
-            return rho * (1.0 + self.strength * (1.0 - rho) / np.maximum(rho, 1.0 - rho) * what)
+            leaning: np.ndarray = rho * (1.0 + self.strength * (1.0 - rho) / np.maximum(rho, 1.0 - rho) * what)
+            return leaning
         return np.where(what > 0.0, rho * self.strength / (1.0 - rho + rho * self.strength), rho)
 
 

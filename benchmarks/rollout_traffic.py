@@ -99,7 +99,8 @@ class TrafficRun:
 
     def _luck(self, level: np.ndarray) -> Luck:
         count = len(level)
-        return Luck(*(self._normal(count) for _ in range(3)), self.generator.random(count), level)
+        slow, dear, size = self._normal(count), self._normal(count), self._normal(count)
+        return Luck(slow, dear, size, self.generator.random(count), level)
 
     def _calls(self, canary: np.ndarray, rho: np.ndarray, luck: Luck, old: Arm) -> Iterator[ComparedCall]:
         traffic, worse = self.traffic, self.regression
