@@ -130,7 +130,9 @@ def list_rollouts(
     of_all: Annotated[bool, typer.Option("--all", help="all tenants', for operators")] = False,
     as_json: Json = False,
 ) -> None:
-    """List an app's rollouts, the newest first; without an app, the one under way or the last of each.
+    """List an app's rollouts, or the last of each app.
+
+    The newest is first.
 
     \b
     pilotlight rollout list
