@@ -17,7 +17,7 @@ from tests.system.support.platform import Platform, make_tenant
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
-FUNCTIONS = 24
+FUNCTIONS = 14
 SLOW_S = 2.0
 """A start of the storm holds its slot for so long."""
 PAUSE_S = 1.0

@@ -18,6 +18,8 @@ from tests.waiting import wait_until
 
 ORDER = ("duties", "agent", "agent-2", "controller", "gateway", "gateway-2")
 """As docs/upgrading.md has it."""
+ONE_OF_EACH = ("duties", "agent", "controller", "gateway")
+"""In CI: each kind of process, while a second agent and a second gateway are called."""
 NOTICE = {"PILOTLIGHT_NOTICE_SECONDS": "3"}
 """The load balancer looks four times a second, but on a busy machine a look may come a second late."""
 NODES = 2
@@ -48,7 +50,8 @@ def restart(running: Platform, part: str, load: SteadyLoad, how: signal.Signals 
 @pytest.mark.parametrize(
     ("parts", "options", "how"),
     [
-        pytest.param(ORDER, (), signal.SIGTERM, id="processes"),
+        pytest.param(ONE_OF_EACH, (), signal.SIGTERM, id="a process of each kind"),
+        pytest.param(ORDER, (), signal.SIGTERM, id="processes", marks=pytest.mark.variant),
         pytest.param(SERVERS, ("--nats-servers", "3"), signal.SIGUSR2, id="servers of the bus", marks=pytest.mark.long),
     ],
 )

@@ -122,12 +122,15 @@ async def served(world: World, folder: Path) -> AsyncIterator[str]:
 
 
 async def judge(world: World, folder: Path, *options: str) -> None:
-    """Fail with what schemathesis says if it finds anything."""
+    """Fail with what schemathesis says if it finds anything.
+
+    For each request it reads the whole environment for proxies, twice: it has a small one.
+    """
     async with served(world, folder) as address:
         command = ("--config-file", str(folder / "schemathesis.toml"), "run", address, "--checks", "all", *options)
         judging = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "schemathesis.cli", *command, "--no-shrink", "--no-color", "--workers", "1",
-            cwd=folder, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks"},
+            cwd=folder, env={"PATH": os.environ["PATH"], "SCHEMATHESIS_HOOKS": "hooks"},
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         said, _ = await judging.communicate()
