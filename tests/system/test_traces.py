@@ -58,12 +58,24 @@ def test_one_trace_goes_from_the_client_into_the_function(platform: Platform, co
     assert {seen["inner"]["tracestate"], root.trace_state, nested.trace_state} == {"congo=t61rcWkgMzE"}
 
 
+def test_a_retry_is_seen_in_its_calls_trace(platform: Platform, collector: TraceCollector) -> None:
+    """A cold call that failed once: both of its executions, the first as an error, and stages that sum to the call."""
+    done = answer(platform, "falters", ASKED, number=3)
+    root = root_of(collector, done["id"])
+    stages = collector.below(root)
+    assert (root.trace_id, root.attributes["pilotlight.attempts"], done["output"]) == (TRACE, 2, 3)
+    assert abs(sum(stage.ms for stage in stages) - root.ms) < 1.0
+    executes = [stage for stage in stages if stage.name == "execute"]
+    assert [each.attributes["pilotlight.attempt"] for each in executes] == [1, 2]
+    assert [each.error for each in executes] == ["raised", ""]
+
+
 def test_each_item_of_a_batch_has_its_own_trace(platform: Platform, collector: TraceCollector) -> None:
     """A function that runs them as one sees them all; those that asked for nothing begin one. The execution of one that
     is kept is linked to those of the others.
     """
-    with ThreadPoolExecutor(3) as pool:
-        headers: list[dict[str, str]] = [{}, ASKED, {}]
+    with ThreadPoolExecutor(4) as pool:
+        headers: list[dict[str, str]] = [{}, ASKED, {}, {}]
         items = list(pool.map(lambda each: answer(platform, "many", each[1], number=each[0]), enumerate(headers)))
     for number, item in enumerate(items):
         trace = TRACE if headers[number] else own_trace_id(item["id"])

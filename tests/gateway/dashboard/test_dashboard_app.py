@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
+import re
 import time
 
+import httpx
 import pytest
 
 from pilotlight_gateway.dashboard.all_pages import ACTIONS, PAGES
@@ -12,10 +15,18 @@ from pilotlight_gateway.dashboard.page_parts.page import Section
 from pilotlight_gateway.dashboard.request_rules import FORM_BYTES, POLICY
 from pilotlight_gateway.tenancy.api_keys import revoke_key
 from pilotlight_gateway.tenancy.login_sessions import open_session
+from tests.builders.jobs import dead_job
+from tests.builders.kept import CALL_ID, kept_call
 from tests.gateway.dashboard.site import OWN_PAGE, Site, csrf_of
 from tests.gateway.world import World, function
 
 LISTED = [page.path for page in PAGES if page.listed]
+NAME, JOB = "secretname12", "call_local_1_00000000000000000009"
+NO_CALL = "call_local_1_0000000000000000000z"
+HREF = re.compile(r'(?:href|data-topic|data-stream)="(/ui/(?!static/|do/|logout)[^"]*)"')
+CSRF_TOKEN = re.compile(r'name="csrf" value="[0-9a-f]+"')
+CRAWLED = 300
+"""Pages."""
 HOSTILE = '<img src=x onerror="document.title=1"></script>'
 
 
@@ -194,6 +205,50 @@ async def test_a_second_tenant_sees_nothing_of_the_first(site: Site) -> None:
             answer = await rival.get(path)
             assert "secretname" not in answer.text
             assert "acme" not in answer.text
+
+
+async def test_no_address_of_anothers_pages_tells_what_is_there(site: Site) -> None:
+    """Each address and topic that a tenant's pages have, asked for with another's session, is answered as the same one
+    of names that there never were.
+    """
+    site.world.deploy(function(NAME))
+    site.world.services.tracing.keeper.calls.add(kept_call(function=f"acme:shop.{NAME}", ref=f"shop.{NAME}@v1"))
+    await site.world.services.jobs.store.create(dead_job(id=JOB, tenant="acme", function=f"acme:shop.{NAME}"))
+    site.world.calls.listed = [
+        {"id": f"ctr_{NAME}_1", "tenant": "acme", "app": "shop", "function": NAME, "state": "ready", "node": "n1",
+         "timeline": {"load": 1.0}}
+    ]  # fmt: skip
+    async with site.logged_in(site.world.key) as acme:
+        addresses = await crawled(acme)
+    names = {NAME: "nosuchname12", CALL_ID: NO_CALL, JOB: NO_CALL, f"ctr_{NAME}_1": "ctr_nosuchname12_1"}
+    assert sum(any(name in address for name in names) for address in addresses) >= 5, addresses
+    async with site.logged_in(site.world.add_key("rival", "admin")) as rival:
+        for address in addresses:
+            other = address
+            for name, instead in names.items():
+                other = other.replace(name, instead)
+            found, nothing = await rival.get(address), await rival.get(other)
+            told = found.text
+            for name, instead in names.items():
+                told = told.replace(name, instead)
+            assert (found.status_code, CSRF_TOKEN.sub("", told)) == (
+                nothing.status_code, CSRF_TOKEN.sub("", nothing.text)
+            ), address  # fmt: skip
+            assert "acme" not in found.text, address
+
+
+async def crawled(browser: httpx.AsyncClient) -> list[str]:
+    """The addresses within the dashboard that pages lead to, from the listed ones on; forms' targets are none."""
+    seen, waiting = set[str](), [*LISTED]
+    while waiting:
+        address = waiting.pop()
+        if address in seen or len(seen) >= CRAWLED:
+            continue
+        seen.add(address)
+        page = await browser.get(address)
+        if "text/html" in page.headers.get("content-type", ""):
+            waiting += [html.unescape(each) for each in HREF.findall(page.text)]
+    return sorted(seen)
 
 
 async def test_forms_are_bounded(site: Site) -> None:

@@ -127,6 +127,21 @@ def test_a_sampled_call_began_the_trace() -> None:
     )  # fmt: skip
 
 
+def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
+    """One of a thousand is sampled; every call beyond its level is there, up to a burst of its tenant's."""
+    one_of_a_thousand = TraceSampler(0.001)
+    kept_by = TraceKeeper(one_of_a_thousand, clock=Clock(), wall_ns=lambda: 10**18)
+    slow = set()
+    for number in range(10_000):
+        call_id = new_call_id("local", 1, 1_800_000_000.0 + number)
+        is_slow = number % 50 == 7
+        ended(kept_by, call(call_id, traceparent=one_of_a_thousand.context_of(call_id)), 301.0 if is_slow else 10.0)
+        slow |= {call_id} if is_slow else set()
+    kept = {one.id: one.kept for one in kept_by.take_unsent(20_000)}
+    assert {name for name, why in kept.items() if why is KeptWhy.SLOW} == slow
+    assert sum(why is KeptWhy.SAMPLED for why in kept.values()) <= 30
+
+
 def test_a_jobs_run_is_kept_when_the_request_that_stored_it_asked() -> None:
     """In a trace of its own."""
     job = call(link=ASKED, start_hook=lambda _run, _go: None)

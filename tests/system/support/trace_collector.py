@@ -26,6 +26,8 @@ class CollectedSpan:
     links: tuple[str, ...]
     """Trace ids."""
     trace_state: str = ""
+    error: str = ""
+    """How it failed; "": it did not."""
 
     @property
     def ms(self) -> float:
@@ -71,6 +73,7 @@ def _span(one: Any) -> CollectedSpan:
         attributes={each.key: getattr(each.value, each.value.WhichOneof("value")) for each in one.attributes},
         links=tuple(link.trace_id.hex() for link in one.links),
         trace_state=one.trace_state,
+        error=one.status.message,
     )
 
 

@@ -34,6 +34,18 @@ def many(number: list[int]) -> list[dict[str, object]]:
     ]
 
 
+FAILED: list[int] = []
+
+
+@app.gpu_function(retries=1)
+def falters(number: int = 1) -> int:
+    """Fails where it runs for the first time."""
+    if not FAILED:
+        FAILED.append(number)
+        raise ValueError("once")
+    return number
+
+
 @app.gpu_function(slo=SLO(p95_ms=50))
 def slow(nap: float = 0.1) -> float:
     """Slower than it promises."""

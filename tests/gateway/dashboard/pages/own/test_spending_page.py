@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +29,7 @@ from tests.gateway.dashboard.pages.own_scenes import (
 )
 from tests.gateway.dashboard.pages.scenes import answer_of, table_of
 from tests.gateway.dashboard.site import Site
+from tests.gateway.ledger.metering import MIDNIGHT, SECOND, busy, delivered
 
 DAYS = ("2026-11-01", "2026-11-28")
 BUDGETS = AnsweredPart(value={"budgets": [budget()], "currency": "USD"})
@@ -65,6 +70,46 @@ def test_a_total_is_of_all_lines_whether_they_are_shown_or_not(costs: list[Decim
     if rows:
         assert rows[-1][-1] == money_text(f"{sum(costs, Decimal(0)):f}", "USD")
         assert [row[-1] for row in rows[:-1]] == [money_text(line["cost"], "USD") for line in lines[:MOST_ROWS]]
+
+
+@pytest.mark.parametrize("ranges", [20, pytest.param(1_000, marks=pytest.mark.long)])
+async def test_sums_of_any_days_are_those_of_the_ledger(site: Site, ranges: int) -> None:
+    """Whatever days are asked for, and however many lines there are: the page's total is the route's, which adds up
+    what was metered, by day as by function.
+    """
+    rng = random.Random(ranges)
+    used = [(rng.randrange(60), f"f{rng.randrange(300)}", rng.randrange(1, 5 * SECOND)) for _ in range(900)]
+    for day in range(60):
+        at = MIDNIGHT + day * 86_400
+        events = [
+            busy(number, 0, (f"call_{number}", ns, "ok"), function=name, ended_at=at + 3_600)
+            for number, (of, name, ns) in enumerate(used)
+            if of == day
+        ]
+        site.world.ledger.fold("USAGE", 1 + day, delivered(events, at=at + 7_200))
+    begins, widest = datetime.fromtimestamp(MIDNIGHT, UTC).date(), 0
+    async with site.logged_in(site.world.key) as browser, site.world.client() as client:
+        for _ in range(ranges):
+            first, last = sorted(rng.sample(range(61), 2))
+            days = f"from={begins + timedelta(first)}&to={begins + timedelta(last)}"
+            by_day = (await client.get(f"/v1/usage?{days}&group=day")).json()
+            by_function = (await client.get(f"/v1/usage?{days}&group=app,function")).json()
+            seen = [ns for day, _, ns in used if first <= day < last]
+            for report in (by_day, by_function):
+                assert (report["total"]["calls"], report["total"]["ns"]) == (len(seen), sum(seen))
+                summed = sum(Decimal(one["cost"]) for one in report["lines"])
+                rounded = len(report["lines"]) * Decimal("5e-13")  # each line is, and the total is not of them
+                assert abs(summed - Decimal(report["total"]["cost"])) <= rounded
+            assert by_day["total"]["cost"] == by_function["total"]["cost"]
+            page, total = (await browser.get(f"/ui/usage?{days}")).text, by_day["total"]
+            assert money_text(total["cost"], "USD") in page.partition('id="answer"')[2][:200]
+            rows = re.findall(r'data-key="total">.*?</tr>', page, re.DOTALL)
+            assert len(rows) == 2
+            assert all(f"{len(seen):,}" in row and money_text(total["cost"], "USD") in row for row in rows)
+            widest = max(widest, len(by_function["lines"]))
+            if len(by_function["lines"]) > MOST_ROWS:
+                assert f"{len(by_function['lines']) - MOST_ROWS} more lines are in the total" in page
+    assert widest > MOST_ROWS
 
 
 def test_parts_that_may_not_be_seen_say_so() -> None:
