@@ -97,7 +97,7 @@ SOUND, AS_SOUND, BROKEN = "len(text)", "len(text) + 0", "len(text) // 0"
 ROLLOUTS = {"tags": (BROKEN, ("--steps", "50,100", "--pairs", "0")),
             "labels": (AS_SOUND, ("--steps", "5,25,50,100", "--every", "45s", "--pairs", "40"))}  # fmt: skip
 """By app, its new version, and how it is given the traffic."""
-GPUS = "3xH100:mig,2xT4"
+GPUS = "3xH100:mig,5xT4"
 UP_WITHIN_S, TRAFFIC_S, SETTLES_S = 90.0, 60.0, 2.5
 COLOURS = 96
 """Of a picture: text and lines need no more, and it is a quarter as large."""
