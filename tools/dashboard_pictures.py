@@ -86,7 +86,7 @@ CHANGED = textwrap.dedent(
     app = App("{name}")
 
 
-    @app.gpu_function(gpu="T4", vram="4GiB", isolation="shared", max_containers=2, idempotent=True, retries=0)
+    @app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
     def rate(text: str) -> int:
         time.sleep(0.02)
         return {body}
@@ -97,7 +97,7 @@ SOUND, AS_SOUND, BROKEN = "len(text)", "len(text) + 0", "len(text) // 0"
 ROLLOUTS = {"tags": (BROKEN, ("--steps", "50,100", "--pairs", "0")),
             "labels": (AS_SOUND, ("--steps", "5,25,50,100", "--every", "45s", "--pairs", "40"))}  # fmt: skip
 """By app, its new version, and how it is given the traffic."""
-GPUS = "3xH100:mig,5xT4"
+GPUS = "3xH100:mig,2xT4"
 UP_WITHIN_S, TRAFFIC_S, SETTLES_S = 90.0, 60.0, 2.5
 COLOURS = 96
 """Of a picture: text and lines need no more, and it is a quarter as large."""
@@ -121,7 +121,7 @@ def platform(state: Path) -> Iterator[tuple[str, str, str]]:
     command = (
         sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(state / "state"), "--port", "0",
         "--client-file", str(client), "--json-ready", str(ready), "--fake-gpus", GPUS, "--extra-agents", "1",
-        "--sandbox", "process", "--blanks", "1",
+        "--sandbox", "process", "--blanks", "1", "--cpu-slots", "6",
     )  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:

@@ -32,6 +32,8 @@ GREAT = 1e6
 DECADES = 3.0
 """Of E, along its bar: from 1 to 1,000, so that both marks are at thirds."""
 MOST_NAMES, LONGEST_NAME = 3, 40
+WAITS = {"starting": "once containers are ready", "pairs": "once pairs are made"}
+"""What a rollout waits for before any step."""
 OVER = ("promoted", "rolled_back", "superseded")
 STATE_TONES = {"promoted": "good", "rolled_back": "bad", "rolling_back": "bad", "superseded": "quiet"}
 VERDICT_TONES = {"regressed": "bad", "invalid": "bad", "verified": "good"}
@@ -145,7 +147,7 @@ def next_text(one: Mapping[str, Any]) -> str:
         return "when told to"
     if one["next_at"]:
         return instant_text(one["next_at"])
-    return f"held: {one['held'].replace('_', ' ')}" if one["held"] else "once it is ready"
+    return f"held: {one['held'].replace('_', ' ')}" if one["held"] else WAITS.get(one["state"], "soon")
 
 
 def rollout_link(app: str) -> str:
