@@ -256,14 +256,14 @@ def gone_back(http: httpx.Client, home: Path) -> None:
     title("A rollout: the new version fails, and goes back by itself")
     file, answers = home / "prices.py", list[int]()
     _deploy_prices(file, SOUND)
-    seen = ""
+    share = 0.0
     call(http, "prices.quote", item="a lamp")
     began = _deploy_prices(file, BROKEN, "--rollout", "--steps", "50,100", "--pairs", "0")
     with passing.status("calling …"):
         while (rollout := http.get("/v1/apps/prices/rollout").json())["state"] not in ("rolling_back", "rolled_back"):
-            if rollout["state"] != seen:
-                seen = rollout["state"]
-                console.print(f"  {_ms(began) / 1000:4.1f} s  {seen}: {rollout['share']:.0f} % of the calls")
+            if rollout["share"] != share:
+                share = rollout["share"]
+                console.print(f"  {_ms(began) / 1000:4.1f} s  {share:.0f} % of the calls go to the new version")
             if _ms(began) > BACK_S * 1000:
                 sys.exit(f"the rollout does not go back: {rollout}")
             answers.append(call(http, "prices.quote", item="a lamp")["output"])
@@ -272,9 +272,7 @@ def gone_back(http: httpx.Client, home: Path) -> None:
     )
     if set(answers) != {6}:
         sys.exit(f"callers were answered {set(answers)}")
-    console.print(
-        f"  {len(answers)} calls meanwhile, of which none failed: the old version ran what the new one could not"
-    )
+    console.print(f"  {len(answers)} calls meanwhile, and none failed: the old version ran what the new one could not")
 
 
 def _deploy_prices(file: Path, body: str, *words: str) -> float:
@@ -301,18 +299,19 @@ def taken_away(http: httpx.Client, notices: Path) -> None:
 
 def _listen(http: httpx.Client, recital: Any, notices: Path) -> None:
     text = "who listens hears every word once wherever it is spoken and pays for it once"
-    line, places = Text("  "), list[str]()
+    line, places, told = Text("  "), list[str](), 0
     with Live(line, console=passing, refresh_per_second=30, transient=True):
         for chunk in recital.remote_gen(text=text, pause_ms=250):
             places += [node for node in _nodes_of(http, "recital") if node not in places]
             line.append(chunk["word"] + " ", style="bold" if len(places) < 2 else "bold green")
-            if chunk["number"] == 4:
+            if chunk["number"] >= 4 and places and not told:
+                told = chunk["number"]
                 notice = {"deadline": time.time() + NOTICE_S, "reason": "the provider needs it"}
                 (notices / f"{places[0]}.json").write_text(json.dumps(notice))
     console.print(line)
     if (heard := line.plain.split()) != text.split() or len(places) < 2:
         sys.exit(f"the caller heard {heard}, from {places}")
-    console.print(f"  {places[0]} was told after the fourth word that it has {NOTICE_S:.0f} s; {places[1]} went on")
+    console.print(f"  {places[0]} was told after word {told} that it has {NOTICE_S:.0f} s; {places[1]} went on")
 
 
 def _nodes_of(http: httpx.Client, function: str) -> list[str]:

@@ -75,11 +75,33 @@ SECOND = textwrap.dedent(
         return start
     '''
 )
+CHANGED = textwrap.dedent(
+    '''
+    """What changes: one new version is worse, the other is not."""
+
+    import time
+
+    from pilotlight import App
+
+    app = App("{name}")
+
+
+    @app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
+    def rate(text: str) -> int:
+        time.sleep(0.02)
+        return {body}
+    '''
+)
+"""Of an app of a name, by what its function answers."""
+SOUND, AS_SOUND, BROKEN = "len(text)", "len(text) + 0", "len(text) // 0"
+ROLLOUTS = {"tags": (BROKEN, ("--steps", "50,100", "--pairs", "0")),
+            "labels": (AS_SOUND, ("--steps", "5,25,50,100", "--every", "45s", "--pairs", "40"))}  # fmt: skip
+"""By app, its new version, and how it is given the traffic."""
 GPUS = "3xH100:mig,2xT4"
 UP_WITHIN_S, TRAFFIC_S, SETTLES_S = 90.0, 60.0, 2.5
 COLOURS = 96
 """Of a picture: text and lines need no more, and it is a quarter as large."""
-MORE = ("/ui/nodes/local", "/ui/functions/search.embed")
+MORE = ("/ui/nodes/local", "/ui/functions/search.embed", "/ui/rollouts/labels", "/ui/rollouts/tags")
 MOST_HEIGHT = 1_400
 """Pixels of height of a picture, at most."""
 
@@ -89,7 +111,7 @@ def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as state, platform(Path(state)) as (api, key, dashboard):
-        asyncio.run(take(folder, api, key, dashboard))
+        asyncio.run(take(folder, Path(state), api, key, dashboard))
 
 
 @contextmanager
@@ -99,7 +121,7 @@ def platform(state: Path) -> Iterator[tuple[str, str, str]]:
     command = (
         sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(state / "state"), "--port", "0",
         "--client-file", str(client), "--json-ready", str(ready), "--fake-gpus", GPUS, "--extra-agents", "1",
-        "--sandbox", "process", "--blanks", "1",
+        "--sandbox", "process", "--blanks", "1", "--cpu-slots", "6",
     )  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
@@ -111,15 +133,21 @@ def platform(state: Path) -> Iterator[tuple[str, str, str]]:
         told = json.loads(ready.read_text())
         key = json.loads(client.read_text())["api_key"]
         second = _second_tenant(told["url"], key)
-        for owner, code in ((key, APP), (second, SECOND)):
-            (state / "app.py").write_text(code)
-            env = {**os.environ, "PILOTLIGHT_URL": told["url"], "PILOTLIGHT_API_KEY": owner}
-            deploy = (sys.executable, "-m", "pilotlight.cli.main", "deploy", str(state / "app.py"))
-            subprocess.run(deploy, env=env, check=True, stdout=subprocess.DEVNULL)
+        sound = [(key, CHANGED.format(name=name, body=SOUND)) for name in ROLLOUTS]
+        for owner, code in ((key, APP), (second, SECOND), *sound):
+            deploy(state, told["url"], owner, code)
         yield told["url"], key, told["dashboard_url"]
     finally:
         process.terminate()
         process.wait(60)
+
+
+def deploy(folder: Path, url: str, key: str, code: str, *words: str) -> None:
+    """Deploy an app of one file, as a person would."""
+    (folder / "app.py").write_text(code)
+    env = {**os.environ, "PILOTLIGHT_URL": url, "PILOTLIGHT_API_KEY": key}
+    command = (sys.executable, "-m", "pilotlight.cli.main", "deploy", str(folder / "app.py"), *words)
+    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
 
 
 def _second_tenant(url: str, key: str) -> str:
@@ -130,15 +158,18 @@ def _second_tenant(url: str, key: str) -> str:
     return str(made.json()["key"])
 
 
-async def take(folder: Path, api: str, key: str, dashboard: str) -> None:
-    """Call the functions for a while, then take a picture of each page."""
+async def take(folder: Path, state: Path, api: str, key: str, dashboard: str) -> None:
+    """Call the functions for a while, begin the rollouts, then take a picture of each page."""
     headers = {"authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(base_url=api, headers=headers, timeout=120.0) as client:
         calling = [asyncio.create_task(_call_on(client, name, body, pause)) for name, body, pause in (
             ("search.embed", {"texts": "a short text"}, 0.05), ("search.embed", {"texts": "another"}, 0.08),
             ("search.embed", {"texts": "a third"}, 0.11), *((("search.rerank", {"query": "x"}, 0.1),) * 6),
-            ("search.Caption", {"image": "x"}, 1.0),
+            ("search.Caption", {"image": "x"}, 1.0), *((f"{name}.rate", {"text": "x"}, 0.02) for name in ROLLOUTS),
         )]  # fmt: skip
+        for name, (body, words) in ROLLOUTS.items():
+            code = CHANGED.format(name=name, body=body)
+            await asyncio.to_thread(deploy, state, api, key, code, "--rollout", *words)
         await asyncio.sleep(TRAFFIC_S)
         kept = (await client.get("/v1/calls", params={"function": "search.rerank", "limit": 1})).json()["calls"]
         call = f"/ui/calls/{kept[0]['id']}" if kept else ""

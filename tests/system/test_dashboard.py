@@ -8,6 +8,7 @@ import os
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.fixtures.identity_provider import API, IdentityProvider
 from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
+from tests.system.test_rollouts import FAILS, WORKS, WORKS_TOO, calling, write_app
 from tools.headless_browser import Browser, Tab, find_browser
 
 pytestmark = [
@@ -26,7 +28,7 @@ pytestmark = [
 ]
 LISTED = [page.path for page in PAGES if page.listed]
 LIVE = "document.getElementById('live').textContent.startsWith('Live')"
-TABS = 8
+TABS, NARROW = 8, 420
 FIRST_CALL = "document.querySelector('#calls tbody a').getAttribute('href')"
 
 
@@ -40,7 +42,7 @@ def anyio_backend() -> str:
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     """A platform with a dashboard and GPUs in software."""
     folder = tmp_path_factory.mktemp("shown")
-    options = ("--fake-gpus", "2xH100:mig,1xT4", "--blanks", "1")
+    options = ("--fake-gpus", "2xH100:mig,1xT4", "--cpu-slots", "6", "--blanks", "1")
     with run_platform(folder, *options, env={"PILOTLIGHT_DASHBOARD": "on"}, executed=True) as running:
         running.deploy(APPS / "calls" / "app.py")
         yield running
@@ -93,7 +95,12 @@ async def test_every_page_is_for_everybody_and_breaks_no_policy(shown: Platform,
             await tab.open(f"{url_of(shown)}{path}")
             if next((page.live for page in PAGES if page.path == path), True):
                 await tab.wait_for(LIVE)
-            assert await violations(tab) == [], path
+            for width in (1280, NARROW):
+                await tab.send(
+                    "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+                )
+                assert await violations(tab) == [], (path, width)
+                assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (path, width)
         assert tab.faults == []
         await tab.evaluate("document.body.focus()")
         await tab.send("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
@@ -203,6 +210,33 @@ async def test_a_gateways_death_takes_no_page_away(shown: Platform, browser: Bro
             await tab.wait_for("document.getElementById('functions') !== null")
             assert await tab.evaluate("window.untouched")
             await late.wait_for(f"document.getElementById('rollouts') !== null && {LIVE}", 60.0)
+
+
+async def test_a_rollout_is_followed_to_its_end(shown: Platform, browser: Browser, tmp_path: Path) -> None:
+    """It goes back while one looks, without a load; a word is said by a button."""
+    shown.deploy(Path(write_app(tmp_path, WORKS)))
+    async with browser.tab() as tab:
+        await log_in(tab, shown)
+        with calling(shown) as wrong:
+            words = ("deploy", write_app(tmp_path, FAILS), "--rollout", "--steps", "50,100", "--pairs", "0")
+            await asyncio.to_thread(shown.cli, *words)
+            await tab.open(f"{url_of(shown)}/ui/rollouts/shop")
+            await tab.wait_for(LIVE)
+            await tab.evaluate("window.untouched = true")
+            await tab.wait_for("document.getElementById('answer').textContent.includes('rolled back')", 60.0)
+            assert await tab.evaluate("window.untouched")
+        assert wrong == []
+        guard = "[...document.querySelectorAll('#guards tbody tr')].find(row => row.dataset.key === 'price crash')"
+        assert await tab.evaluate(f"{guard}.querySelector('progress').value") == 1
+        assert await violations(tab) == []
+        again = ("deploy", write_app(tmp_path, WORKS_TOO), "--rollout", "--steps", "50,100", "--every", "1h")
+        await asyncio.to_thread(shown.cli, *again)
+        await tab.wait_for("document.getElementById('abort') !== null")
+        assert await violations(tab) == []
+        await tab.submit("#abort", **{"abort-reason": "wrong weights"})
+        await tab.wait_for("document.getElementById('answer').textContent.includes('wrong weights')")
+        assert tab.faults == []
+    assert shown.http.post("/v1/apps/shop/stop").is_success
 
 
 async def test_a_person_logs_in_at_an_issuer(

@@ -7,6 +7,7 @@ from pilotlight_gateway.judging.evidence import HOLD, ROLL_BACK, Evidence
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 
 SPLIT_INVALID = 100.0
+GREAT = 1e6
 VERIFIED_WITHIN = 0.2
 """The part within which times and costs are to be proven, if a rollout is to be called verified."""
 UNDER = {
@@ -87,7 +88,7 @@ def _head(evidence: Evidence, word: str, compared: str) -> str:
     e = evidence.value
     if word == "regressed":
         return (
-            f"The new version is worse: E reached {evidence.peak:,.0f} (from {ROLL_BACK:.0f} it is rolled back), "
+            f"The new version is worse: E reached {_large(evidence.peak)} (from {ROLL_BACK:.0f} it is rolled back), "
             f"by {compared}. One of a hundred rollouts of an equal version ever comes so far."
         )
     if word == "invalid":
@@ -108,7 +109,7 @@ def _of_function(name: str, function: FunctionEvidence, regressed: bool) -> list
     loudest = sorted((e, guard) for guard, e in guards.items() if function.weights[guard] > 0.0)[::-1]
     for e, guard in loudest:
         if e >= HOLD or (regressed and guard == loudest[0][1]):
-            found.append(f"{name}: {_about(guard)}: {numbers_of(function, guard)} (its e is {e:,.1f}).")
+            found.append(f"{name}: {_about(guard)}: {numbers_of(function, guard)} (its e is {_large(e)}).")
     for guard, within in verified.items():
         found.append(f"{name}: {_about(guard)}: verified within {within:.0%}; {numbers_of(function, guard)}.")
     blind = [guard for guard in ("latency", "cost") if not function.amounts[guard].canary]
@@ -137,6 +138,11 @@ def numbers_of(function: FunctionEvidence, guard: str) -> str:
     effect = "not known yet" if amount.effect is None else f"{amount.effect:+.1%}"
     kind = "units" if function.is_sticky else "calls"
     return f"{effect}, estimated by {amount.canary:,} {kind} of the new version and {amount.other:,} of the old one"
+
+
+def _large(e: float) -> str:
+    """An e as people read it: beyond a million nobody reads the digits."""
+    return f"{e:,.1f}" if e < GREAT / 1_000 else f"{e:,.0f}" if e <= GREAT else f"more than {GREAT:,.0f}"
 
 
 def _about(guard: str) -> str:

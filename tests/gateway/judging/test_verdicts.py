@@ -106,3 +106,10 @@ def test_pairs_prove_a_cost_within_less_than_live_calls_do() -> None:
 
     assert verdict_of(evidence, 0.0).verified_within["pairs"] <= 0.05
     assert verdict_of(evidence, 0.0).word == "undecided"
+
+
+def test_what_is_beyond_doubt_is_not_told_to_the_last_digit() -> None:
+    evidence = fold(start(rollout_of(), history=HISTORY), 1, compared_calls(400, 1, fails=1.0))
+    first, second = verdict_of(evidence, 0.0).sentences[:2]
+    assert "E reached more than 1,000,000 (from 100" in first
+    assert "(its e is more than 1,000,000)" in second

@@ -41,6 +41,7 @@ from pilotlight_gateway.dashboard.pages.own.rollouts_page import (
     STATE_TONES,
     VERDICT_TONES,
     evidence_cell,
+    evidence_text,
     next_text,
     share_cell,
     state_cell,
@@ -112,7 +113,7 @@ def _answer(one: Mapping[str, Any]) -> str:
         return f"{text}. Because: {one['reason']}"
     held = f", and it does not go on: {WHY_HELD.get(one['held'], one['held'])}" if one["held"] else ""
     paused = f", paused by {one['paused_by']}" if one["paused_by"] else ""
-    return f"{text}; E is {number_text(one['evidence'])}{paused}{held}."
+    return f"{text}; E is {evidence_text(one['evidence'])}{paused}{held}."
 
 
 def _tone(one: Mapping[str, Any]) -> str:
@@ -145,7 +146,7 @@ def _figures(one: Mapping[str, Any]) -> tuple[Figure, ...]:
                note="at the earliest" if one["next_at"] else ""),
         Figure(key="share", label="Share of the new version", value=share_cell(one).text,
                note=f"twin: {number_text(one['twin_share'])} %"),
-        Figure(key="e", label="E", value=number_text(evidence), note="holds from 10, goes back from 100", tone=tone),
+        Figure(key="e", label="E", value=evidence_text(evidence), note="holds from 10, goes back from 100", tone=tone),
         Figure(key="verdict", label="Verdict", value=one["verdict"], tone=VERDICT_TONES.get(one["verdict"], "")),
         Figure(key="calls", label="Compared calls, new version", value=count_text(calls.get("canary", 0)),
                note=f"{count_text(old)} of the old one"),
@@ -244,7 +245,7 @@ def _past(listed: Sequence[Mapping[str, Any]]) -> DataTable:
         (one["id"],
          (count_text(one["number"]), instant_text(one["started_at"]), Cell(text=one["state"].replace("_", " "),
           tone=STATE_TONES.get(one["state"], "")), ", ".join(sides["canary"] for sides in one["functions"].values()),
-          number_text(one["evidence"]), one["verdict"], short_text(one["reason"], LONGEST_SENTENCE)))
+          evidence_text(one["evidence"]), one["verdict"], short_text(one["reason"], LONGEST_SENTENCE)))
         for one in listed[1:]
     ]  # fmt: skip
     return DataTable(

@@ -28,9 +28,12 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
 
 HOLDS, GOES_BACK = 10.0, 100.0
 """E from which a rollout holds, and goes back."""
+GREAT = 1e6
 DECADES = 3.0
 """Of E, along its bar: from 1 to 1,000, so that both marks are at thirds."""
 MOST_NAMES, LONGEST_NAME = 3, 40
+WAITS = {"starting": "once containers are ready", "pairs": "once pairs are made"}
+"""What a rollout waits for before any step."""
 OVER = ("promoted", "rolled_back", "superseded")
 STATE_TONES = {"promoted": "good", "rolled_back": "bad", "rolling_back": "bad", "superseded": "quiet"}
 VERDICT_TONES = {"regressed": "bad", "invalid": "bad", "verified": "good"}
@@ -124,9 +127,14 @@ def evidence_cell(evidence: float, *, counts: bool = True) -> Cell:
     part = max(0.0, math.log10(evidence) / DECADES) if evidence > 0.0 else 0.0
     tone = "bad" if evidence >= GOES_BACK else "warn" if evidence >= HOLDS else ""
     return Cell(
-        text=number_text(evidence), tone=tone if counts else "quiet",
+        text=evidence_text(evidence), tone=tone if counts else "quiet",
         bar=CellBar(part=min(1.0, part), scale=BarScale.EVIDENCE),
     )  # fmt: skip
+
+
+def evidence_text(evidence: float) -> str:
+    """E in three digits; beyond a million nobody reads them."""
+    return number_text(evidence) if evidence <= GREAT else f"> {GREAT:,.0f}"
 
 
 def next_text(one: Mapping[str, Any]) -> str:
@@ -139,7 +147,7 @@ def next_text(one: Mapping[str, Any]) -> str:
         return "when told to"
     if one["next_at"]:
         return instant_text(one["next_at"])
-    return f"held: {one['held'].replace('_', ' ')}" if one["held"] else "once it is ready"
+    return f"held: {one['held'].replace('_', ' ')}" if one["held"] else WAITS.get(one["state"], "soon")
 
 
 def rollout_link(app: str) -> str:

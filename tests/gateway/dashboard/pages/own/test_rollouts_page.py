@@ -44,6 +44,7 @@ def test_the_marks_of_e_are_at_thirds_of_its_bar(evidence: float, part: float, t
     cell = evidence_cell(evidence)
     assert cell.bar is not None
     assert (round(cell.bar.part, 6), cell.bar.scale, cell.tone) == (round(part, 6), BarScale.EVIDENCE, tone)
+    assert cell.text == ("> 1,000,000" if evidence > 1e6 else f"{evidence:g}")
     assert evidence_cell(evidence, counts=False).tone == "quiet"
 
 
