@@ -82,6 +82,7 @@ class GatewayRollouts:
         )  # fmt: skip
         pairs = ShadowPairs(records=registry, shadows=shadows, budget=parts.budget, note=sink.pair_ran)
         parts.recorder.sinks = (*parts.recorder.sinks, sink, pairs)
+        self._calls.drivers.origins.on_failed_start = parts.split_calls.on_failed_start = sink.start_failed
         sender = GateSender(allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file)
         async with self._feed.running(), sender.running(), asyncio.TaskGroup() as group:
             keeper = self._keeper(parts, registry, sender)

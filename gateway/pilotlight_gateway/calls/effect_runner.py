@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
+    FailedStart,
     HoldJournal,
     RelayChunks,
     ReportStage,
@@ -30,6 +31,7 @@ from pilotlight_gateway.calls.effects import (
 )
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
@@ -56,6 +58,8 @@ class EffectRunner:
     """By call id: when its origin's `tick` is due."""
     prices: PriceBook
     """What failed calls are told to be billed by."""
+    start_failed: Callable[[PreparedCall, str, str], None]
+    """Told of a call as its caller made it, the code of what its start came to, and its container."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
@@ -80,6 +84,8 @@ class EffectRunner:
                     self._report_stage(live, effect)
                 case HoldJournal():
                     self._hold_journal(live, effect, at)
+                case FailedStart():
+                    self.start_failed(live.call, effect.code, effect.container)
         self._set_alarm(live)
 
     def close_bodies(self, live: InFlightCall) -> None:

@@ -51,6 +51,13 @@ class HoldJournal(msgspec.Struct, frozen=True):
     size: int
 
 
+class FailedStart(msgspec.Struct, frozen=True):
+    """To whoever compares versions: a start has failed, and the call is run again."""
+
+    code: str
+    container: str
+
+
 class FailCall(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has failed. Nothing follows."""
 
@@ -69,6 +76,7 @@ Effect = (
     | RelayChunks
     | ReportStage
     | HoldJournal
+    | FailedStart
     | CallResult
     | FailCall
 )

@@ -32,6 +32,7 @@ from pilotlight_gateway.calls.effect_runner import EffectRunner
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -91,6 +92,8 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
+        self.on_failed_start: Callable[[PreparedCall, str, str], None] = told_to_nobody
+        """Told of starts of compared calls that failed and are run again; who compares versions sets it."""
         self.set_prices(standard_book())
 
     # -- what callers want ---------------------------------------------------------------------------------------
@@ -105,6 +108,7 @@ class Origins:
             usage_tracker=self._usage_tracker,
             alarms=self._alarms,
             prices=prices,
+            start_failed=lambda call, code, container: self.on_failed_start(call, code, container),
         )
         self._perform = self._runner.perform
 
@@ -323,6 +327,10 @@ class Origins:
                 self._agents.send_control(node, message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
+
+
+def told_to_nobody(_call: PreparedCall, _code: str, _container: str) -> None:
+    """No versions are compared."""
 
 
 def stale_drop(grant: Grant, gateway: str) -> Dropped:

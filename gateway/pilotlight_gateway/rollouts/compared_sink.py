@@ -17,7 +17,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
-from pilotlight_gateway.splits.split_calls import STALE, may_repeat
+from pilotlight_gateway.splits.split_calls import FAILED, STALE
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 CONTAINERS_KNOWN = 20_000
@@ -28,6 +28,8 @@ READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
 """Calls of one container that end within so long ran in one batch, if they say that they ran in one."""
+TOLD = 10_000
+"""Calls of which it is known that a failed start was told."""
 _decode = msgspec.msgpack.Decoder().decode
 
 
@@ -46,10 +48,23 @@ class ComparedSink:
         self._calls_of: LRUCache[str, int] = LRUCache(CONTAINERS_KNOWN)
         self._history: LRUCache[str, int] = LRUCache(256)
         """By rollout, the calls that were told as its history."""
+        self._failed: LRUCache[str, str] = LRUCache(TOLD)
+        """The container in which a call has failed first, of calls of which that is told: it is what they count for."""
+
+    def start_failed(self, call: PreparedCall, code: str, container: str) -> None:
+        """A start has failed, and the call is run again: on either side that counts, whatever comes of it, and now."""
+        side, rollout = call.side, self._rollout_of(call)
+        if rollout is None or side is None or not side.rho or call.call_id in self._failed:
+            return
+        self._failed[call.call_id] = container
+        course = CallResult(output=b"", container=container)
+        self._note(call.version.tenant, call.version.app, self._compared(rollout, side, call, code, course, {}, 0.0))
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
         side, rollout = call.side, self._rollout_of(call)
         if side is None or rollout is None or result.moved == STALE:
+            return
+        if self._failed.pop(call.call_id, None) is not None:
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
@@ -71,9 +86,12 @@ class ComparedSink:
             return
         if (side := call.side) is None or not side.rho:
             return
-        stages = failed.course.stages if failed.course is not None else {}
-        told = self._compared(rollout, side, call, failed.code, failed.course, stages, failed.total_ms)
-        if has_failed_twice(call, failed.code):
+        first, course = self._failed.pop(call.call_id, None), failed.course
+        stages = course.stages if course is not None else {}
+        told = self._compared(rollout, side, call, failed.code, course, stages, failed.total_ms)
+        if first is not None:
+            if side.arm is not Arm.CANARY or failed.code not in FAILED or told.container == first:
+                return
             told = msgspec.structs.replace(told, also_failed=True)
         self._note(call.version.tenant, call.version.app, told)
 
@@ -169,13 +187,6 @@ class ComparedSink:
             return 0
         self._calls_of[container] = nth = self._calls_of.get(container, 0) + 1
         return nth
-
-
-def has_failed_twice(call: PreparedCall, code: str) -> bool:
-    """Whether the old version has failed on a call of the new one as well: such a call is run again there, and this is
-    what that came to.
-    """
-    return call.side is not None and call.side.arm is Arm.CANARY and may_repeat(call.version.spec, code)
 
 
 def _mean_gap(call: PreparedCall) -> float:

@@ -115,6 +115,19 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     assert told.status.state == "succeeded"
 
 
+def test_whoever_compares_versions_is_told_of_a_start_that_failed() -> None:
+    """As of the call that its caller made, also once the prices have changed."""
+    site, told = Site(), list[tuple[str, str, str]]()
+    site.origins.on_failed_start = lambda call, code, container: told.append((call.call_id, code, container))
+    site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
+    site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3, retries=1)
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    site.origins.on_frame("n1", ended(Outcome.RAISED))
+
+    assert told == [("a", "function_raised", "c1")]
+
+
 def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_says_so() -> None:
     """Its container's credits have told it: the last one came before the node was silent."""
     site = Site()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -15,7 +13,7 @@ from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields, has_failed_twice
+from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields
 from pilotlight_gateway.splits.split_calls import STALE
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import prepared_call
@@ -39,8 +37,9 @@ class Sink:
     def ended(self, call: PreparedCall, result: CallResult = RESULT) -> None:
         self.of.call_ended(call, result, STAGES, 15.0)
 
-    def failed(self, call: PreparedCall | None, code: str) -> None:
-        self.of.call_failed(FailedCall(code, "acme", None, call, None, 15.0, is_client_gone=False))
+    def failed(self, call: PreparedCall | None, code: str, container: str = "c1") -> None:
+        course = CallResult(output=b"", container=container)
+        self.of.call_failed(FailedCall(code, "acme", None, call, course, 15.0, is_client_gone=False))
 
 
 @pytest.fixture
@@ -92,23 +91,43 @@ def test_before_anything_is_compared_calls_say_what_is_usual(state: RolloutState
     assert len(sink.told) == told
 
 
+@pytest.mark.parametrize("arm", list(Arm))
+def test_a_start_that_failed_is_told_at_once_and_is_what_its_call_counts_for(sink: Sink, arm: Arm) -> None:
+    """On either side alike: whether it is run again with success says nothing more, nor do further starts."""
+    call = prepared_call(side=CANARY._replace(arm=arm), split=3)
+    sink.of.start_failed(call, "function_raised", "c9")
+    (told,) = sink.told
+    assert (told.arm, told.code, told.container, told.execute_ms) == (arm, "function_raised", "c9", 0.0)
+    sink.of.start_failed(call, "function_raised", "c8")
+    sink.ended(call, replace(RESULT, moved="function_raised", moved_from="c9"))
+    assert len(sink.told) == 1
+    sink.ended(call)
+    assert len(sink.told) == 2, "nothing is remembered of it"
+
+
 @pytest.mark.parametrize(
-    ("options", "code", "twice"),
+    ("arm", "code", "container", "retries"),
     [
-        ({"idempotent": True}, "execution_timeout", True),
-        ({"retries": 1}, "function_raised", True),
-        ({"retries": 1}, "execution_timeout", False),
-        ({}, "function_raised", False),
-        ({"idempotent": True}, "bad_input", False),
+        (Arm.CANARY, "function_raised", "c1", 1),
+        (Arm.CANARY, "function_raised", "c9", 0),  # nobody could run it again: it is the failure that was told
+        (Arm.CANARY, "cancelled", "c1", 0),
+        (Arm.TWIN, "function_raised", "c1", 0),
     ],
 )
-def test_a_failure_that_was_run_again_is_the_old_versions_too(
-    sink: Sink, options: dict[str, Any], code: str, twice: bool
+def test_what_the_old_version_fails_as_well_is_told_as_a_retry(
+    sink: Sink, arm: Arm, code: str, container: str, retries: int
 ) -> None:
-    call = prepared_call(side=CANARY, **options)
-    sink.failed(call, code)
-    assert (sink.told[0].also_failed, has_failed_twice(call, code)) == (twice, twice)
-    assert not has_failed_twice(prepared_call(side=CANARY._replace(arm=Arm.TWIN), **options), code)
+    call = prepared_call(side=CANARY._replace(arm=arm), split=3)
+    sink.of.start_failed(call, "function_raised", "c9")
+    sink.failed(call, code, container)
+    assert [told.is_retry for told in sink.told] == [False, *[True] * retries]
+
+
+def test_a_start_of_a_call_that_is_not_compared_is_not_told(sink: Sink) -> None:
+    sink.of.start_failed(prepared_call(), "function_raised", "c9")
+    sink.of.start_failed(prepared_call(side=CANARY._replace(rho=0.0)), "function_raised", "c9")
+    sink.failed(prepared_call(side=CANARY), "bad_output")
+    assert [told.code for told in sink.told] == ["bad_output"]
 
 
 def test_guards_of_its_own_are_read_by_their_paths() -> None:
