@@ -58,8 +58,8 @@ class GatewayRollouts:
         self._counts = Counter[str]()
         self.split_counts = Counter[str]()
         """Calls by the side of a rollout on which they were."""
-        teller = RolloutTeller(events=events, hooks=BusWebhooks(bus))
-        self.parts = RolloutParts(store=BusEvidence(bus, region=settings.region), teller=teller)
+        self._events = events
+        self.parts = RolloutParts(store=BusEvidence(bus, region=settings.region))
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
@@ -111,7 +111,7 @@ class GatewayRollouts:
                 breaker_of=lambda version: fleet.breaker_of(version, time.monotonic()),
             ),
             gates=RolloutGates(sender=sender),
-            tell=self.parts.teller.notify,
+            notify_all=RolloutTeller(registry=registry, events=self._events, hooks=BusWebhooks(self._bus)).notify_all,
             rate_of=CallRates(parts.tallies).per_hour,
             check=check,
             counts=self._counts,

@@ -365,7 +365,7 @@ def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
     view, clock = parts.placements.view, shared.clock
     return RolloutDesk(
         registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry),
-        store=parts.rollouts.store, teller=parts.rollouts.teller, reports=lambda: view.reports(clock()),
+        store=parts.rollouts.store, reports=lambda: view.reports(clock()),
         rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
     )  # fmt: skip
 

@@ -31,8 +31,8 @@ from pilotlight_gateway.calls.effects import (
 )
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
-from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.router import Router
@@ -80,12 +80,10 @@ class EffectRunner:
                     self._send_control(effect)
                 case FailCall():
                     self._fail(live, effect, at)
-                case ReportStage():
-                    self._report_stage(live, effect)
+                case ReportStage() | FailedStart():
+                    self._report(live, effect)
                 case HoldJournal():
                     self._hold_journal(live, effect, at)
-                case FailedStart():
-                    self.start_failed(live.call, effect.code, effect.container)
         self._set_alarm(live)
 
     def close_bodies(self, live: InFlightCall) -> None:
@@ -134,7 +132,10 @@ class EffectRunner:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
 
-    def _report_stage(self, live: InFlightCall, effect: ReportStage) -> None:
+    def _report(self, live: InFlightCall, effect: ReportStage | FailedStart) -> None:
+        if isinstance(effect, FailedStart):
+            self.start_failed(live.call, effect.code, effect.container)
+            return
         live.report_stage(effect.name, effect.ms, effect.detail)
         if effect.detail:  # it moves, or cannot any more
             log.info("a stream is told", call=live.call.call_id, stage=effect.name, **effect.detail)

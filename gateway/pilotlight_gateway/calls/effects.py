@@ -11,6 +11,7 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import Cancel, Grant, Run, Window
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 
 class SendRun(msgspec.Struct, frozen=True):
@@ -81,3 +82,12 @@ Effect = (
     | FailCall
 )
 """A `CallResult` is for the caller: the call has succeeded. Nothing follows."""
+
+
+def failed_start(call: PreparedCall, code: str, container: str) -> list[Effect]:
+    """What is to be done because a start of a call that is run again has failed: nothing, if it is not compared."""
+    return [FailedStart(code, container)] if call.side is not None and call.side.rho > 0.0 else []
+
+
+def ignore_failed_start(_call: PreparedCall, _code: str, _container: str) -> None:
+    """In place of whoever compares versions, where nobody does."""

@@ -29,6 +29,7 @@ from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
 from pilotlight_gateway.calls.effect_runner import EffectRunner
+from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
@@ -92,7 +93,7 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
-        self.on_failed_start: Callable[[PreparedCall, str, str], None] = told_to_nobody
+        self.on_failed_start: Callable[[PreparedCall, str, str], None] = ignore_failed_start
         """Told of starts of compared calls that failed and are run again; who compares versions sets it."""
         self.set_prices(standard_book())
 
@@ -327,10 +328,6 @@ class Origins:
                 self._agents.send_control(node, message, reply=complaint)
             except (BusDown, MessageTooLarge) as error:
                 log.warning("not reconciled", node=node, calls=len(message.calls), error=str(error))
-
-
-def told_to_nobody(_call: PreparedCall, _code: str, _container: str) -> None:
-    """No versions are compared."""
 
 
 def stale_drop(grant: Grant, gateway: str) -> Dropped:

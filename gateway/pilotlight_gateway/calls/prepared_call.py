@@ -137,7 +137,7 @@ class PreparedCall:
 
     @property
     def is_tried_once(self) -> bool:
-        """Whether what it fails is not tried again there: a rollout's new version has failed, and the old one runs it."""
+        """Whether a version that has failed it does not try again: of a rollout the old one runs it then."""
         return self.side is not None and self.side.arm is Arm.CANARY
 
     def instead(

@@ -30,6 +30,7 @@ from pilotlight_gateway.calls.call_port import (
     ChunkEvent,
     ChunkTaker,
 )
+from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
 from pilotlight_gateway.judging.failures import OF_VERSION
@@ -85,10 +86,6 @@ def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
     )
 
 
-def told_to_no_judge(_call: PreparedCall, _code: str, _container: str) -> None:
-    """Nobody compares versions."""
-
-
 class SplitCalls:
     """A `CallPort` over another one, whose calls of rollouts may move. `begin` leaves that to its waiter."""
 
@@ -96,7 +93,7 @@ class SplitCalls:
         self._calls = calls
         self._registry = registry
         self._splits = splits
-        self.on_failed_start: Callable[[PreparedCall, str, str], None] = told_to_no_judge
+        self.on_failed_start: Callable[[PreparedCall, str, str], None] = ignore_failed_start
         """Told of calls that the new version has failed, before the old one runs them; who compares sets it."""
         self.new_id = calls.new_id
         self.address_of_home = calls.address_of_home

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
@@ -120,7 +121,9 @@ def test_whoever_compares_versions_is_told_of_a_start_that_failed() -> None:
     site, told = Site(), list[tuple[str, str, str]]()
     site.origins.on_failed_start = lambda call, code, container: told.append((call.call_id, code, container))
     site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
-    site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3, retries=1)
+    live = site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3)
+    spec = replace(live.call.version.spec, retries=1)
+    live.call.version = replace(live.call.version, spec=spec)
     site.router.origin_inbox.append(grant())
     site.turn()
     site.origins.on_frame("n1", ended(Outcome.RAISED))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.api.webhook_api import WebhookRecord
 from pilotlight_gateway.rollouts.rollout_hooks import notify_webhooks
@@ -27,9 +29,12 @@ async def test_only_those_that_want_it_and_are_not_disabled_hear_of_it() -> None
     assert counts == [1, 0, 0]
 
 
-async def test_a_bus_that_is_away_stops_no_rollout() -> None:
+async def test_a_bus_that_is_away_is_the_tellers_to_know() -> None:
+    """So that it is told again."""
+
     class Away(MemoryWebhooks):
         async def webhooks(self, tenant: str) -> list[WebhookRecord]:
             raise BusDown(f"No bus for {tenant}.")
 
-    await notify_webhooks(Away(), "acme", "rollout.promoted", "rol_1", {}, 5.0)
+    with pytest.raises(BusDown):
+        await notify_webhooks(Away(), "acme", "rollout.promoted", "rol_1", {}, 5.0)
