@@ -84,9 +84,11 @@ Effect = (
 """A `CallResult` is for the caller: the call has succeeded. Nothing follows."""
 
 
-def failed_start(call: PreparedCall, code: str, container: str) -> list[Effect]:
+def failed_start(call: PreparedCall, code: str, grant: Grant | None) -> list[Effect]:
     """What is to be done because a start of a call that is run again has failed: nothing, if it is not compared."""
-    return [FailedStart(code, container)] if call.side is not None and call.side.rho > 0.0 else []
+    if grant is None or call.side is None or not call.side.rho:
+        return []
+    return [FailedStart(code, grant.container)]
 
 
 def ignore_failed_start(_call: PreparedCall, _code: str, _container: str) -> None:

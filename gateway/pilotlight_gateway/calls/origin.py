@@ -387,7 +387,7 @@ class Origin:
                 self._resume_at = at + self._retries.backoff_s
                 self._retries = self._retries.after_raise()
                 self.state = OriginState.WAITING
-                return [over, *failed_start(self.call, "function_raised", grant.container)]
+                return [over, *failed_start(self.call, "function_raised", grant)]
             case Outcome.DIED | Outcome.CANCELLED:
                 if self._journal is not None and ended.by_tenant:
                     self._journal.charge_repeats()
@@ -421,12 +421,10 @@ class Origin:
             return self._move(self._journal, reason, at, preempted=preempted)
         is_left = self.call.is_tried_once and not preempted
         if is_left or not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
-            error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
-            return self._fail(error)
+            return self._fail(call_failures.preempted(reason) if preempted else call_failures.died(reason))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
-        last = self.attempts.grant
-        failed = [] if preempted or last is None else failed_start(self.call, "container_died", last.container)
+        failed = [] if preempted else failed_start(self.call, "container_died", self.attempts.grant)
         return [*failed, self._enqueue(at, admitted=True)]
 
     def _resume_point(self) -> ResumePoint | None:
