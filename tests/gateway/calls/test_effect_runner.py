@@ -44,7 +44,8 @@ class Site:
         self.bodies = LargeBodies(url="http://gw1", budget=ByteBudget(limit=10**7))
         self.runner = EffectRunner(
             port=self.port, agents=AgentLinks(self.port, "r"), router=self.router, bodies=self.bodies,
-            usage_tracker=self.usage_tracker, alarms=self.alarms, prices=standard_book(), start_failed=ignore_failed_start,
+            usage_tracker=self.usage_tracker, alarms=self.alarms, prices=standard_book(),
+            start_failed=ignore_failed_start,
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:
