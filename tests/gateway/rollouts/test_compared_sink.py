@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -32,7 +34,17 @@ class Sink:
         self.told: list[ComparedCall] = []
         registry = MemoryRegistry()
         registry.rollout_records["acme", "app"] = record_of(replace(one, control={"fn": "a"}, canary={"fn": "b"}))
-        self.of = ComparedSink(registry, lambda _tenant, _app, call: self.told.append(call), wall=lambda: 7.0)
+        self.due: list[Callable[[], None]] = []
+        self.of = ComparedSink(
+            registry,
+            lambda _tenant, _app, call: self.told.append(call),
+            wall=lambda: 7.0,
+            later=lambda _s, call_back: self.due.append(call_back),
+        )
+
+    def pass_time(self) -> None:
+        while self.due:
+            self.due.pop()()
 
     def ended(self, call: PreparedCall, result: CallResult = RESULT) -> None:
         self.of.call_ended(call, result, STAGES, 15.0)
@@ -91,36 +103,49 @@ def test_before_anything_is_compared_calls_say_what_is_usual(state: RolloutState
     assert len(sink.told) == told
 
 
-@pytest.mark.parametrize("arm", list(Arm))
-def test_a_start_that_failed_is_told_at_once_and_is_what_its_call_counts_for(sink: Sink, arm: Arm) -> None:
-    """On either side alike: whether it is run again with success says nothing more, nor do further starts."""
+@pytest.mark.parametrize("arm", [Arm.CANARY, Arm.TWIN, Arm.CONTROL])
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *, slow: bool) -> None:
+    """On either side alike: whether it is run again with success says nothing more, nor do further starts. It is told
+    when its call ends, or after a moment where that takes longer.
+    """
     call = prepared_call(side=CANARY._replace(arm=arm), split=3)
     sink.of.start_failed(call, "function_raised", "c9")
+    sink.of.start_failed(call, "function_raised", "c8")
+    assert len(sink.told) == (arm is not Arm.CANARY)
+    if slow:
+        sink.pass_time()
+        assert len(sink.told) == 1
+    sink.ended(call, replace(RESULT, moved="function_raised", moved_from="c9"))
+    sink.pass_time()
     (told,) = sink.told
     assert (told.arm, told.code, told.container, told.execute_ms) == (arm, "function_raised", "c9", 0.0)
-    sink.of.start_failed(call, "function_raised", "c8")
-    sink.ended(call, replace(RESULT, moved="function_raised", moved_from="c9"))
-    assert len(sink.told) == 1
     sink.ended(call)
     assert len(sink.told) == 2, "nothing is remembered of it"
 
 
 @pytest.mark.parametrize(
-    ("arm", "code", "container", "retries"),
+    ("arm", "code", "container", "quick", "slow"),
     [
-        (Arm.CANARY, "function_raised", "c1", 1),
-        (Arm.CANARY, "function_raised", "c9", 0),  # nobody could run it again: it is the failure that was told
-        (Arm.CANARY, "cancelled", "c1", 0),
-        (Arm.TWIN, "function_raised", "c1", 0),
+        (Arm.CANARY, "function_raised", "c1", [True], [False, True]),
+        (Arm.CANARY, "function_raised", "c9", [False], [False]),  # nobody could run it again
+        (Arm.CANARY, "cancelled", "c1", [False], [False]),
+        (Arm.TWIN, "function_raised", "c1", [False], [False]),
     ],
 )
-def test_what_the_old_version_fails_as_well_is_told_as_a_retry(
-    sink: Sink, arm: Arm, code: str, container: str, retries: int
+def test_what_the_old_version_fails_as_well_is_nobodys(
+    sink: Sink, arm: Arm, code: str, container: str, quick: list[bool], slow: list[bool]
 ) -> None:
-    call = prepared_call(side=CANARY._replace(arm=arm), split=3)
-    sink.of.start_failed(call, "function_raised", "c9")
-    sink.failed(call, code, container)
-    assert [told.is_retry for told in sink.told] == [False, *[True] * retries]
+    """It is told so at first, or what was told is taken back."""
+    for number, (waits, said) in enumerate([(False, quick), (True, slow)]):
+        sink.told.clear()
+        call = prepared_call(f"call_{number}", side=CANARY._replace(arm=arm), split=3)
+        sink.of.start_failed(call, "function_raised", "c9")
+        if waits:
+            sink.pass_time()
+        sink.failed(call, code, container)
+        assert [told.also_failed for told in sink.told] == said
+        assert {told.call_id for told in sink.told} == {call.call_id}
 
 
 def test_a_start_of_a_call_that_is_not_compared_is_not_told(sink: Sink) -> None:

@@ -20,6 +20,7 @@ from pilotlight_gateway.judging.decisions import Action, RolloutDecision
 from pilotlight_gateway.judging.evidence import Evidence, encode_evidence, fold, start
 from pilotlight_gateway.rollouts.evidence_store import ComparedPage, StoredEvidence
 from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
+from pilotlight_gateway.rollouts.rollout_facts import counted
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper, after
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.gateway.rollouts.kept_rollout import (
@@ -306,7 +307,7 @@ async def test_who_dies_between_a_change_and_its_news_leaves_both() -> None:
     before = len(kept.events.events)
     async with asyncio.TaskGroup() as asking:
         for _ in range(2):  # and nobody tells
-            await kept.keeper().keep(asking, kept.record)
+            await kept.keeper().keep(asking, kept.record, counted([kept.report()]))
     assert kept.now.state in (RolloutState.ROLLING_BACK, RolloutState.ROLLED_BACK)
     assert len(kept.events.events) == before
     lease = TurningLease(3)
