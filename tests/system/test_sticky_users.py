@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -35,16 +34,19 @@ def which(names: list[str]) -> list[int]:
     return [{answer} for _ in names]
 """
 USERS, CALLERS, EACH_STEP = 400, 4, 400
+WAITING = 60
+"""Users whose calls lie at the gateway that stands still."""
 STEPS = (500, 2_500, 5_000, WHOLE)
-STANDS_STILL_S = 3.0
 
 
 @dataclass(kw_only=True)
 class StickyCallers:
-    """Each has users of its own, whose calls follow each other at any of the gateways."""
+    """Each has users of its own, whose calls follow each other at any of the gateways that answer."""
 
     urls: Sequence[str]
     key: str
+    still: int = -1
+    """The place of the gateway that stands still; -1: none does."""
     seen: dict[str, int] = field(default_factory=dict)
     """By user, the version that has answered last."""
     back: list[str] = field(default_factory=list)
@@ -53,6 +55,7 @@ class StickyCallers:
 
     def __post_init__(self) -> None:
         self.over = threading.Event()
+        self._lock = threading.Lock()
 
     def keep_calling(self, number: int) -> None:
         chance, headers = random.Random(number), {"Authorization": f"Bearer {self.key}"}
@@ -62,21 +65,31 @@ class StickyCallers:
             ]
             while not self.over.is_set():
                 user = f"user-{number + CALLERS * chance.randrange(USERS // CALLERS)}"
-                try:
-                    done = chance.choice(clients).post(
-                        "/v1/functions/sticky.which/calls", json={"input": {"names": user}},
-                        headers={"Pilotlight-Sticky": user},
-                    )  # fmt: skip
-                except httpx.TransportError:  # it is killed, or stands still
-                    continue
-                if done.status_code == 200:
-                    self._note(user, int(done.json()["output"]))
+                self._call(chance.choice([client for at, client in enumerate(clients) if at != self.still]), user)
+
+    def call_still(self, user: str) -> None:
+        """Call the gateway that stands still, and wait until it does no more."""
+        headers = {"Authorization": f"Bearer {self.key}"}
+        with httpx.Client(base_url=self.urls[self.still], headers=headers, timeout=60.0) as client:
+            self._call(client, user)
+
+    def _call(self, client: httpx.Client, user: str) -> None:
+        try:
+            done = client.post(
+                "/v1/functions/sticky.which/calls", json={"input": {"names": user}},
+                headers={"Pilotlight-Sticky": user},
+            )  # fmt: skip
+        except httpx.TransportError:  # it is killed
+            return
+        if done.status_code == 200:
+            self._note(user, int(done.json()["output"]))
 
     def _note(self, user: str, version: int) -> None:
-        if version < self.seen.get(user, 0):
-            self.back.append(user)
-        self.seen[user] = version
-        self.calls += 1
+        with self._lock:
+            if version < self.seen.get(user, 0):
+                self.back.append(user)
+            self.seen[user] = version
+            self.calls += 1
 
 
 @pytest.mark.long
@@ -90,7 +103,7 @@ def test_no_user_goes_back_over_a_ramp_though_gateways_die_and_stand_still(tmp_p
         return file
 
     options = ("--extra-gateways", "3", "--cpu-slots", "4", "--blanks", "0")
-    with run_platform(tmp_path, *options) as platform, ThreadPoolExecutor(CALLERS) as threads:
+    with run_platform(tmp_path, *options) as platform, ThreadPoolExecutor(CALLERS + WAITING) as threads:
         platform.deploy(write(1))
         registered = json.loads(platform.cli("deploy", str(write(2)), "--no-traffic", "--json").stdout)
         writer = RolloutWriter(platform=platform, app="sticky")
@@ -99,15 +112,19 @@ def test_no_user_goes_back_over_a_ramp_though_gateways_die_and_stand_still(tmp_p
         loops = [threads.submit(callers.keep_calling, number) for number in range(CALLERS)]
         try:
             for number, share in enumerate(STEPS):
-                still, killed = f"gateway-{2 + number % 3}", f"gateway-{2 + (number + 1) % 3}"
-                platform.signal(still, signal.SIGSTOP)
+                callers.still = 1 + number % 3
+                killed = f"gateway-{2 + (number + 1) % 3}"
+                platform.signal(f"gateway-{1 + callers.still}", signal.SIGSTOP)
+                waiting = [threads.submit(callers.call_still, f"user-{user}") for user in range(WAITING)]
                 writer.raise_share(share)
                 before = platform.kill(killed)
-                time.sleep(STANDS_STILL_S)
-                platform.signal(still, signal.SIGCONT)
-                wait_until(partial(is_back, platform, killed, before), f"{killed} is back", 60.0)
                 wanted = callers.calls + EACH_STEP
                 wait_until(partial(has_called, callers, wanted), "calls of this step are answered", 60.0)
+                platform.signal(f"gateway-{1 + callers.still}", signal.SIGCONT)
+                for each in waiting:
+                    each.result()
+                callers.still = -1
+                wait_until(partial(is_back, platform, killed, before), f"{killed} is back", 60.0)
             wait_until(lambda: len(callers.seen) == USERS and set(callers.seen.values()) == {2}, "all are there", 120.0)
         finally:
             callers.over.set()
