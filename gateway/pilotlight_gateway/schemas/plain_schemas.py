@@ -46,7 +46,8 @@ def plain_schema(schema: Any) -> Any:
     allows = jsonschema_rs.validator_for(beside)
     listed = [rules["const"]] if hiding == "const" else rules["enum"]
     left = [value for value in listed if allows.is_valid(value)]
-    return notes | ({"enum": left} if left else {"not": {}})
+    allowed: dict[str, Any] = {"enum": left} if left else {"not": {}}
+    return notes | allowed
 
 
 def _plain_value(word: str, value: Any) -> Any:
