@@ -176,7 +176,7 @@ class RolloutDesk:
 
     def view(self, record: AppRecord, rollout: Rollout, verdict: Verdict) -> RolloutView:
         """A rollout as people see it."""
-        ready, _ = counted(self.reports())
+        ready = counted(self.reports()).ready
         terms = rollout.terms
         return RolloutView(
             id=rollout.id, number=rollout.number, app=record.app, state=str(rollout.state), held=rollout.held,
