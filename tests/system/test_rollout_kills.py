@@ -103,11 +103,11 @@ def test_what_becomes_of_a_rollout_is_told_once_though_each_gateway_that_wrote_i
     """
     pair.deploy(Path(write_app(tmp_path, WORKS)))
     words = ("--steps", "50,100", "--every", "10h", "--pairs", "0")
-    pair.cli("deploy", write_app(tmp_path, WORKS_TOO), "--rollout", *words)
+    pair.cli("deploy", write_app(tmp_path, "return 2 - 1"), "--rollout", *words)
     began = rollout_of(pair)["id"]
     for word in WORDS:
         answer = wait_until(partial(_said, pair, word), f"{word} is taken", 60.0)
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == 200, (word, answer.text, rollout_of(pair))
         before = {part: pair.signal(part, signal.SIGKILL) for part in PARTS}
         for part, pid in before.items():
             wait_until(partial(_is_back, pair, part, pid), "it is back", 30.0)
