@@ -51,7 +51,7 @@ $(PROMTOOL): infra/setup/monitoring_tools.sh | $(READY)
 # -- run ---------------------------------------------------------------------------------------------------------------
 
 .PHONY: demo
-demo: setup ## See it work: cold start, batching, a stream, scale to zero, the bill; then everything stops
+demo: setup ## See it work: cold start, batching, a stream, scale to zero, the bill, a rollout; then everything stops
 	@$(BIN)/python -m examples.demo
 
 .PHONY: up

@@ -6,8 +6,9 @@ Numbers are drawn by numpy for a whole run; each becomes a `ComparedCall`, as ga
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,6 +59,19 @@ class Regression:
 SAME = Regression()
 
 
+class Luck(NamedTuple):
+    """What calls are like but for their sides: an array of `(calls,)` each."""
+
+    slow: np.ndarray
+    dear: np.ndarray
+    size: np.ndarray
+    """Of logarithms, over their standard deviations."""
+    fault: np.ndarray
+    """A call fails if it is below the rate of failures."""
+    level: np.ndarray
+    """What times and costs are multiplied by just then."""
+
+
 @dataclass
 class TrafficRun:
     """Calls of one run, in their order."""
@@ -68,27 +82,36 @@ class TrafficRun:
     generator: np.random.Generator
     made: int = field(default=0, init=False)
 
-    def compared(self) -> Iterator[ComparedCall]:
-        """Calls of both sides."""
+    def compared(self, chances: Callable[[Luck, np.ndarray], np.ndarray] | None = None) -> Iterator[ComparedCall]:
+        """Calls of both sides. `chances`: by what calls are like, the chance that each is in truth sent to the canary
+        with, where that is not the one that it says.
+        """
         rho = rhos(self.traffic, self.calls)
-        canary = self.generator.random(self.calls) < rho
+        coin = self.generator.random(self.calls)
         phase = 2.0 * math.pi * np.arange(self.calls) / self.calls
-        yield from self._calls(canary, rho, 1.0 + self.traffic.wave * np.sin(phase), Arm.TWIN)
+        luck = self._luck(1.0 + self.traffic.wave * np.sin(phase))
+        yield from self._calls(coin < (rho if chances is None else chances(luck, rho)), rho, luck, Arm.TWIN)
 
     def history(self, calls: int = 2_000) -> list[ComparedCall]:
         """Calls of the old version before it."""
-        return list(self._calls(np.zeros(calls, dtype=bool), np.zeros(calls), np.ones(calls), Arm.CONTROL))
+        never = np.zeros(calls)
+        return list(self._calls(never > 0, never, self._luck(np.ones(calls)), Arm.CONTROL))
 
-    def _calls(self, canary: np.ndarray, rho: np.ndarray, level: np.ndarray, old: Arm) -> Iterator[ComparedCall]:
-        traffic, worse, count = self.traffic, self.regression, len(canary)
+    def _luck(self, level: np.ndarray) -> Luck:
+        count = len(level)
         slow, dear, size = self._normal(count), self._normal(count), self._normal(count)
+        return Luck(slow, dear, size, self.generator.random(count), level)
+
+    def _calls(self, canary: np.ndarray, rho: np.ndarray, luck: Luck, old: Arm) -> Iterator[ComparedCall]:
+        traffic, worse = self.traffic, self.regression
+        slow, dear, size, fault, level = luck
         execute = np.exp(traffic.latency_sd * slow) * level
         execute *= np.where(canary, worse.latency * np.where(slow > TENTH, worse.tail_latency, 1.0), 1.0)
         by_size = traffic.cost_sd * math.sqrt(traffic.known) * size
         cost = np.exp(by_size + traffic.cost_sd * math.sqrt(1.0 - traffic.known) * dear) * level
         cost *= np.where(canary, worse.cost, 1.0)
-        failed = self.generator.random(count) < traffic.errors + np.where(canary, worse.errors, 0.0)
-        sizes = np.exp(by_size) * SIZE if traffic.known else np.zeros(count)
+        failed = fault < traffic.errors + np.where(canary, worse.errors, 0.0)
+        sizes = np.exp(by_size) * SIZE if traffic.known else np.zeros(len(canary))
         columns = (canary, rho, execute * EXECUTE_MS, cost * GPU_NS, sizes, failed)
         for is_canary, chance, execute_ms, gpu_ns, declared, is_failed in zip(
             *(column.tolist() for column in columns), strict=True

@@ -5,8 +5,9 @@ Each run folds its calls message by message (`fold`), writes the evidence and re
 
     same     both versions are one. How many runs are rolled back within 20,000 calls, in six settings: both sides with
              half of the calls; one with a tenth; a ramp of 1, 5, 10, 25, 50 %; 1 % of calls fail on both; times and
-             costs that rise and fall by half; that with a ramp. `false_rollback_max` is the largest part, and
-             `false_rollback_upper` what it is at most, with 95 % confidence (Clopper and Pearson)
+             costs that rise and fall by half; that with a ramp. `false_rollback_max` is the largest chance, by runs
+             with tilted coins (`benchmarks/rollout_tilts.py`), `false_rollback_upper` what it is at most, with 95 %
+             confidence. With `--full` plain runs are counted beside them: `false_rollback_counted`
     planted  the new version is worse. The median number of compared calls until it is rolled back, both sides
              together, over that of a table of simulations of the design: the largest over the rows of one kind
     pairs    +3 % cost by pairs of shadows whose costs stray by 5 %, with the tolerance of 1 %: the median number, and
@@ -29,8 +30,10 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks import report
+from benchmarks.rollout_tilts import TiltedCoins, likelihood_of
 from benchmarks.rollout_traffic import SAME, Regression, Traffic, TrafficRun, running_rollout, shadow_pairs
-from pilotlight_core.model.rollouts.rollout_record import RolloutTerms
+from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
+from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutTerms
 from pilotlight_gateway.judging.decisions import Action, DecisionFacts, decide
 from pilotlight_gateway.judging.evidence import Evidence, decode_evidence, encode_evidence, fold, start
 
@@ -92,9 +95,24 @@ class Task(NamedTuple):
 def rolled_back_after(task: Task) -> int:
     """The compared calls until the judge rolls back; `NEVER`: it does not."""
     run = TrafficRun(task.traffic, task.regression, task.calls, np.random.default_rng(task.seed))
+    return judged(run.history(), list(run.compared()))
+
+
+def weight_of_rollback(task: Task) -> float:
+    """What a run of equal versions with tilted coins counts: 0 if the judge does not roll back."""
+    generator = np.random.default_rng(task.seed)
+    coins, run = TiltedCoins(task.traffic, generator), TrafficRun(task.traffic, SAME, task.calls, generator)
+    history, compared = run.history(), list(run.compared(coins.chances))
+    after = judged(history, compared)
+    if after == NEVER:
+        return 0.0
+    return coins.weight(np.array([call.arm == Arm.CANARY for call in compared[:after]]))
+
+
+def judged(history: list[ComparedCall], compared: list[ComparedCall]) -> int:
+    """The compared calls until the judge rolls back; `NEVER`: it does not."""
     rollout = running_rollout(RolloutTerms(tolerance=0.0, pairs=0))
-    evidence = start(rollout, history=run.history())
-    compared = list(run.compared())
+    evidence = start(rollout, history=history)
     for seq, first in enumerate(range(0, len(compared), MESSAGE), start=1):
         evidence = fold(evidence, seq, compared[first : first + MESSAGE])
         if seq % STORED_EVERY == 0:
@@ -147,22 +165,45 @@ def upper_bound(found: int, runs: int, confidence: float = 0.95) -> float:
 
 def same_versions(options: argparse.Namespace, pool: ProcessPoolExecutor) -> dict[str, float]:
     """Rollouts of a version against itself."""
-    rows, worst = [], 0
+    rows, worst, upper = [], 0.0, 0.0
     for place, (name, traffic) in enumerate(SETTINGS.items()):
         changed = changed_traffic(traffic, options)
         seeds = [(options.seed, 1, place, number) for number in range(options.runs)]
         tasks = [Task(changed, SAME, options.calls, seed) for seed in seeds]
+        weights = list(pool.map(weight_of_rollback, tasks, chunksize=2))
+        found = likelihood_of(weights)
+        worst, upper = max(worst, found.chance), max(upper, found.at_most)
+        row = (
+            name,
+            options.runs,
+            sum(weight > 0.0 for weight in weights),
+            f"{found.chance:.2%}",
+            f"{found.at_most:.2%}",
+        )
+        rows.append(row)
+        print(f"{name}: {found.chance:.2%}", flush=True)
+    title = f"Equal versions, {options.calls:,} calls, tilted coins: the chance of a rollback"
+    report.table(title, ["setting", "runs", "rolled back", "chance", "at most (95 %)"], rows)
+    return {"false_rollback_max": worst, "false_rollback_upper": upper}
+
+
+def counted_same_versions(options: argparse.Namespace, pool: ProcessPoolExecutor) -> dict[str, float]:
+    """The same by plain runs."""
+    rows, worst = [], 0
+    for place, (name, traffic) in enumerate(SETTINGS.items()):
+        changed = changed_traffic(traffic, options)
+        seeds = [(options.seed, 5, place, number) for number in range(options.counted)]
+        tasks = [Task(changed, SAME, options.calls, seed) for seed in seeds]
         found = sum(after < NEVER for after in pool.map(rolled_back_after, tasks, chunksize=4))
         worst = max(worst, found)
-        rows.append(
-            (name, options.runs, found, f"{found / options.runs:.2%}", f"{upper_bound(found, options.runs):.2%}")
-        )
-        print(f"{name}: {found} of {options.runs}", flush=True)
+        at_most = upper_bound(found, options.counted)
+        rows.append((name, options.counted, found, f"{found / options.counted:.2%}", f"{at_most:.2%}"))
+        print(f"{name}: {found} of {options.counted}", flush=True)
     title = f"Equal versions, {options.calls:,} calls: rolled back"
     report.table(title, ["setting", "runs", "rolled back", "part", "at most (95 %)"], rows)
     return {
-        "false_rollback_max": worst / options.runs,
-        "false_rollback_upper": upper_bound(worst, options.runs),
+        "false_rollback_counted": worst / options.counted,
+        "false_rollback_counted_upper": upper_bound(worst, options.counted),
     }
 
 
@@ -230,10 +271,11 @@ def _calls(count: int) -> str:
 
 def main() -> None:
     parser = report.arguments("rollouts", (__doc__ or "").partition("\n")[0])
-    parser.add_argument("--runs", type=int, help="rollouts of equal versions in each setting (default 200)")
+    parser.add_argument("--runs", type=int, help="rollouts of equal versions in each setting (default 100)")
+    parser.add_argument("--counted", type=int, default=0, help="plain rollouts of equal versions in each setting (0)")
     parser.add_argument("--planted-runs", type=int, help="rollouts of each worse version (default 100)")
-    parser.add_argument("--full", action="store_true", help="2,000 of the former and 500 of the latter: an hour")
-    parser.add_argument("--only", choices=["same", "planted", "pairs"], help="one of the parts")
+    parser.add_argument("--full", action="store_true", help="400, 2,000 and 500 of these: an hour")
+    parser.add_argument("--only", choices=["same", "counted", "planted", "pairs"], help="one of the parts")
     parser.add_argument("--calls", type=int, default=CALLS, help="compared calls of a rollout at most")
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
@@ -243,8 +285,9 @@ def main() -> None:
     parser.add_argument("--tails", type=float, help="Student's t with so many degrees of freedom, in place of normal")
     parser.add_argument("--noise", type=float, default=0.05, help="of a pair's ratio of costs")
     options = report.parsed(parser)
-    same, planted = (8, 25) if options.quick else (2_000, 500) if options.full else (200, 100)
+    same, counted, planted = (16, 0, 25) if options.quick else (400, 2_000, 500) if options.full else (100, 0, 100)
     options.runs = options.runs or same
+    options.counted = options.counted or counted
     options.planted_runs = options.planted_runs or planted
     figures: dict[str, float] = {}
     with ProcessPoolExecutor(options.processes) as pool:
@@ -254,6 +297,8 @@ def main() -> None:
             figures |= pairs_of_shadows(options)
         if options.only in (None, "same"):
             figures |= same_versions(options, pool)
+        if options.counted and options.only in (None, "counted"):
+            figures |= counted_same_versions(options, pool)
     figures["judge_us"] = judge_us(min(options.calls, CALLS), options.seed)
     report.finish("rollouts", figures)
 

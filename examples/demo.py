@@ -1,7 +1,8 @@
 """`make demo`: the whole story on this machine, with the real parts, in about a minute.
 
 It starts the platform in a folder of its own, deploys the examples, makes cold, warm, streaming, batched and cancelled
-calls, watches it go back to zero, takes a machine away under a stream, prints the bill, and leaves nothing running.
+calls, watches it go back to zero, prints the bill, has a worse version go back by itself, takes a machine away under a
+stream, and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -36,6 +37,19 @@ SENTENCES = [
     "one bad item never fails its neighbours", "the first call does not wait",
 ]  # fmt: skip
 
+PRICES = """
+from pilotlight import App
+
+app = App("prices")
+
+
+@app.gpu_function(min_containers=1, idempotent=True, retries=0)
+def quote(item: str) -> int:
+    return {body}
+"""
+SOUND, BROKEN = "len(item)", "len(item) // 0"
+BACK_S = 60.0
+
 RECEIPTS: dict[str, int] = {}
 """function -> nanoseconds of the receipts that this demo got, to hold against the bill."""
 
@@ -60,7 +74,7 @@ def main() -> int:
         cancel(http)
         to_zero(http)
         bill(http)
-    taken_away()
+    two_nodes()
     console.print(f"\n[green]Done[/green] in {time.monotonic() - began:.0f} s; nothing is left running.\n")
     next_commands()
     if "--svg" in sys.argv:  # how the picture in the README is made
@@ -225,19 +239,64 @@ def to_zero(http: httpx.Client) -> None:
     console.print(f"  the next call of embeddings.MiniLM took {_ms(began):.0f} ms")
 
 
-def taken_away() -> None:
-    """A provider takes a machine back in the middle of a stream; its caller does not notice."""
-    from pilotlight import Client, Function
-
-    title("A platform of two nodes: one is taken away in the middle of a stream")
+def two_nodes() -> None:
+    """Another platform, without what the first one had imported."""
+    title("A platform of two nodes")
     with tempfile.TemporaryDirectory(prefix="pilotlight-demo-") as home:
         (notices := Path(home) / "notices").mkdir()
         os.environ["PILOTLIGHT_PREIMPORT"] = "none"  # nothing here needs torch
         with started(Path(home), "--extra-agents", "1", "--notice-dir", str(notices)) as http:
-            client = Client(url=os.environ["PILOTLIGHT_URL"], api_key=os.environ["PILOTLIGHT_API_KEY"])
             deploy("stream")
-            recital = Function.from_name("stream", "recital").options(client=client)
-            _listen(http, recital, notices)
+            gone_back(http, Path(home))
+            taken_away(http, notices)
+
+
+def gone_back(http: httpx.Client, home: Path) -> None:
+    """A new version that fails has half of the calls, and goes back by itself; its callers do not notice."""
+    title("A rollout: the new version fails, and goes back by itself")
+    file, answers = home / "prices.py", list[int]()
+    _deploy_prices(file, SOUND)
+    seen = ""
+    call(http, "prices.quote", item="a lamp")
+    began = _deploy_prices(file, BROKEN, "--rollout", "--steps", "50,100", "--pairs", "0")
+    with passing.status("calling …"):
+        while (rollout := http.get("/v1/apps/prices/rollout").json())["state"] not in ("rolling_back", "rolled_back"):
+            if rollout["state"] != seen:
+                seen = rollout["state"]
+                console.print(f"  {_ms(began) / 1000:4.1f} s  {seen}: {rollout['share']:.0f} % of the calls")
+            if _ms(began) > BACK_S * 1000:
+                sys.exit(f"the rollout does not go back: {rollout}")
+            answers.append(call(http, "prices.quote", item="a lamp")["output"])
+    console.print(
+        f"  {_ms(began) / 1000:4.1f} s  [bold]{rollout['state'].replace('_', ' ')}[/bold]: {rollout['reason']}"
+    )
+    if set(answers) != {6}:
+        sys.exit(f"callers were answered {set(answers)}")
+    console.print(
+        f"  {len(answers)} calls meanwhile, of which none failed: the old version ran what the new one could not"
+    )
+
+
+def _deploy_prices(file: Path, body: str, *words: str) -> float:
+    """A version of the app; when it was begun."""
+    file.write_text(PRICES.format(body=body))
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pilotlight.cli.main", "deploy", str(file), "--json", *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"deploy of prices failed:\n{done.stdout}{done.stderr}")
+    console.print(f"  [green]✓[/green] {' '.join(('pilotlight deploy prices.py', *words))}")
+    return began
+
+
+def taken_away(http: httpx.Client, notices: Path) -> None:
+    """A provider takes a machine back in the middle of a stream; its caller does not notice."""
+    from pilotlight import Client, Function
+
+    title("A machine is taken away in the middle of a stream")
+    client = Client(url=os.environ["PILOTLIGHT_URL"], api_key=os.environ["PILOTLIGHT_API_KEY"])
+    recital = Function.from_name("stream", "recital").options(client=client)
+    _listen(http, recital, notices)
 
 
 def _listen(http: httpx.Client, recital: Any, notices: Path) -> None:

@@ -12,6 +12,7 @@ from pilotlight_core.links import LinkFolder
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
+from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.batches.batch_service import BatchService
 from pilotlight_gateway.batches.bus_batches import BusBatches
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -21,6 +22,7 @@ from pilotlight_gateway.budgets.call_prices import CallPrices, parts_of
 from pilotlight_gateway.budgets.prepaid_budgets import PrepaidBudgets
 from pilotlight_gateway.budgets.tranche_keeper import TrancheKeeper
 from pilotlight_gateway.calls.call_service import CallService
+from pilotlight_gateway.calls.call_sink import CallSink
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
@@ -54,7 +56,6 @@ from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.storage_quota.bus_quota import BusQuotaRecords
 from pilotlight_gateway.storage_quota.quota_lease import StorageQuota
-from pilotlight_gateway.traces.traced_calls import TracedCalls
 from pilotlight_placement.asks.options import Prices
 from pilotlight_placement.hardware.machine_nodes import pool_nodes
 
@@ -200,11 +201,11 @@ def make_shards(calls: GatewayCalls, limiter: HomeLimiter, jobs: GatewayJobs) ->
 
 def make_job_calls(
     calls: GatewayCalls, registry: Registry, schemas: VersionSchemas, codec: BodyCodec, budget: ByteBudget,
-    tracing: TracedCalls,
+    sampler: TraceSampler, sinks: tuple[CallSink, ...],
 ) -> JobCalls:  # fmt: skip
     return JobCalls(
         calls=calls.service, registry=registry, schemas=schemas, codec=codec, budget=budget, clock=time.monotonic,
-        sampler=tracing.sampler, sinks=(tracing.keeper,),
+        sampler=sampler, sinks=sinks,
     )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper
 from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
+from pilotlight_gateway.rollouts.running_calls import RunningCalls
 from pilotlight_gateway.settings import ServeSettings
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls
 from pilotlight_gateway.shadows.shadow_pairs import ShadowPairs
@@ -81,12 +82,21 @@ class GatewayRollouts:
             clock=time.monotonic,
         )  # fmt: skip
         pairs = ShadowPairs(records=registry, shadows=shadows, budget=parts.budget, note=sink.pair_ran)
+        running = RunningCalls(
+            find=self._calls.drivers.origins.find, compared=sink.running_call, read=self.parts.store.limits,
+            note=self._feed.note,
+        )  # fmt: skip
+        self._calls.drivers.origins.on_begun = running.begun
         parts.recorder.sinks = (*parts.recorder.sinks, sink, pairs)
         self._calls.drivers.origins.on_failed_start = parts.split_calls.on_failed_start = sink.start_failed
         sender = GateSender(allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file)
         async with self._feed.running(), sender.running(), asyncio.TaskGroup() as group:
             keeper = self._keeper(parts, registry, sender)
-            tasks = [group.create_task(pairs.run()), group.create_task(self._keep(keeper))]
+            tasks = [
+                group.create_task(pairs.run()),
+                group.create_task(running.run()),
+                group.create_task(self._keep(keeper)),
+            ]
             try:
                 yield
             finally:
@@ -127,7 +137,7 @@ class GatewayRollouts:
 
 
 async def why_refused(registry: RegistryPort, supply: SupplyDesk, rollout: Rollout, at: float) -> str:
-    """Why policies refuse a new version of a rollout as of now; "": they do not."""
+    """Why a new version of a rollout may not run as of now, by policies, or by its key; "": it may."""
     for function, version_id in sorted(rollout.canary.items()):
         version = registry.version(version_id) or await registry.fetch_version(version_id)
         if version is None:
@@ -136,6 +146,8 @@ async def why_refused(registry: RegistryPort, supply: SupplyDesk, rollout: Rollo
             review = await supply.judged(version, at)
         except BlobMissing:
             return f"The manifest of {version.ref} is deleted."
+        if unsigned := list(review.facts.unsigned.values()):
+            return f"No container of {version.ref} starts: {unsigned[0]}"
         if refused := review.verdict.refused:
             first = refused[0]
             return f"A policy refuses {version.ref}: {first.rule} of {first.component}: {first.says}"

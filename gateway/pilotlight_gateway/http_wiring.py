@@ -125,6 +125,7 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.rollouts.call_rates import CallRates
 from pilotlight_gateway.rollouts.rollout_desk import RolloutDesk
 from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
+from pilotlight_gateway.rollouts.rollout_views import RolloutViews
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.secrets.tenant_vault import TenantVault
 from pilotlight_gateway.splits.split_calls import SplitCalls
@@ -214,7 +215,7 @@ def make_deployer(parts: HttpParts, usage: BlobUsage | None = None) -> Deployer:
     counted = BlobUsage(parts.blobs, parts.readiness.clock) if usage is None else usage
     return Deployer(
         registry=parts.registry, blobs=parts.blobs, usage=counted, secrets=parts.vault.store, locker=parts.locker,
-        placements=parts.placements, supply=parts.supply.desk,
+        placements=parts.placements, supply=parts.supply.desk, signer=parts.supply.signer,
     )  # fmt: skip
 
 
@@ -363,9 +364,11 @@ def _functions(parts: HttpParts, shared: _Shared) -> tuple[BoundOperation[Any], 
 def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
     """What people ask of rollouts."""
     view, clock = parts.placements.view, shared.clock
+    views = RolloutViews(
+        registry=parts.registry, store=parts.rollouts.store, reports=lambda: view.reports(clock())
+    )  # fmt: skip
     return RolloutDesk(
-        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry),
-        store=parts.rollouts.store, reports=lambda: view.reports(clock()),
+        registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry), views=views,
         rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
     )  # fmt: skip
 

@@ -47,7 +47,6 @@ from pilotlight_gateway.deploys.function_logs import BusLogs
 from pilotlight_gateway.deploys.line_owners import BoundLineOwners
 from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.events.event_reader import BusEvents
-from pilotlight_gateway.events.home_events import HomeEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
@@ -99,7 +98,9 @@ from pilotlight_gateway.running_gateway import Gateway
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.settings import ServeSettings
-from pilotlight_gateway.supply.gateway_supply import InsideName, open_supply
+from pilotlight_gateway.supply.base_inventories import BusInventories
+from pilotlight_gateway.supply.gateway_supply import open_supply
+from pilotlight_gateway.supply.package_questions import PackageQuestions
 from pilotlight_gateway.supply.signing_keys import SigningKeys
 from pilotlight_gateway.tenancy.auth import KeyAuthenticator
 from pilotlight_gateway.tenancy.bootstrap import bootstrap
@@ -272,7 +273,7 @@ async def _gateway(
     codec, schemas = BodyCodec(validators, workers, budget), VersionSchemas(blobs)
     counting = CallCounting(bus, calls, GatewayMetrics(), settings.trace_ratio, region=settings.region, name=name)
     tracing, metrics = counting.tracing, counting.metrics
-    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing)
+    job_calls = make_job_calls(calls, registry, schemas, codec, budget, tracing.sampler, counting.run_sinks)
     signer, permits = await _join(settings, bus, blobs), JobPermits(limits=limiter, costs=costs, prices=prices)
     jobs = make_jobs(settings, bus, calls, blobs, job_calls, permits, RunnerIdentity(name, instance))
     shards, readiness = make_shards(calls, limiter, jobs), make_readiness(bus, registry, calls.service)
@@ -283,12 +284,13 @@ async def _gateway(
     fallbacks = Fallbacks(registry, time.monotonic, covered_by(limiter.policy, prices))
     measured = MeasuredGateway(name=name, process=instance, region=settings.region)
     exchange = make_load_exchange(bus, loads, measured, budget, readiness, calls)
-    event_log, inside = BusEventLog(bus, region=settings.region), InsideName(settings.region, calls.table.instance)
+    event_log = BusEventLog(bus, region=settings.region)
     rollouts = GatewayRollouts(settings, bus, calls, event_log, name=instance)
     own = metric_sources(calls, idempotency, limiter, jobs, readiness, budget, connections, fallbacks, rollouts.collect)
     shown = certificates_of(api=public.tls, bodies=internal.tls)
-    locker = BusLocker(bus, calls.fleet, registry, region=settings.region, gateway=calls.table.instance)
-    supply = open_supply(bus, registry, blobs, calls.fleet, signer, settings.known_vulnerabilities, inside)
+    questions = PackageQuestions(bus, region=settings.region, gateway=calls.table.instance)
+    locker, packages = BusLocker(questions, calls.fleet, registry), BusInventories(questions, calls.fleet, registry)
+    supply = open_supply(bus, registry, blobs, signer, settings.known_vulnerabilities, packages, settings.region)
     parts = HttpParts(
         access_log=settings.access_log, audit=BusAuditLog(bus, region=settings.region), authenticator=authenticator,
         batches=make_batches(settings, bus, jobs, blobs, schemas, validators), webhooks=BusWebhooks(bus),
@@ -303,7 +305,7 @@ async def _gateway(
         uploads=upload_slots(), vault=secrets.vault, tranches=keeper.read, all_tranches=keeper.read_all,
         proxies=settings.connection_bounds.exempt, readiness=readiness, registry=registry, requests=requests,
         placements=make_placements(calls, book, registry, settings), rollouts=rollouts.parts, schemas=schemas,
-        split_counts=rollouts.split_counts, supply=supply.parts,
+        split_counts=rollouts.split_counts, supply=supply,
     )  # fmt: skip
     try:
         # Limits around calls: a gateway that hands its shards over still tells the next homes what runs here.
@@ -317,12 +319,11 @@ async def _gateway(
             counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
             secrets.running(),
-            locker.running(),
-            supply.running(),
+            questions.running(),
             erasure.running(),
             make_nested(bus, calls, wire_nested(parts, authenticator.why_ended), bodies, settings.region).running(),
             event_log.running(),
-            HomeEvents(calls.drivers.homes, event_log).running(),
+            counting.telling(registry, event_log, parts.events, parts.webhooks),
             rollouts.running(parts, registry),
             shards.running(),
             jobs.running(),

@@ -236,6 +236,7 @@ class Parts:
             blobs=self.blobs,
             usage=BlobUsage(self.blobs),
             supply=self.supply.desk,
+            signer=self.supply.signer,
             secrets=self.vault.store,
             locker=self.locker,
             placements=self.placements,
@@ -246,9 +247,7 @@ class Parts:
         """Over fakes; with the blob store, the policies and the signer as they are when it is first asked for."""
         signer, trust = LoneSigner(self.signer), MemoryTrust()
         policies = self.registry.policies
-        desk = SupplyDesk(
-            blobs=self.blobs, policies=policies, signer=signer, trust=trust, inventories=self.inventories, osv=self.osv
-        )
+        desk = SupplyDesk(blobs=self.blobs, policies=policies, trust=trust, inventories=self.inventories, osv=self.osv)
         return SupplyParts(desk=desk, trust=trust, policies=policies, key_sets=self.key_sets, signer=signer)
 
     @property

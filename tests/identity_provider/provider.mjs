@@ -36,7 +36,7 @@ server.listen(port, '127.0.0.1', () => {
         client_id: 'pilotlight-cli',
         application_type: 'native',
         token_endpoint_auth_method: 'none',
-        redirect_uris: ['http://127.0.0.1/callback'],
+        redirect_uris: ['http://127.0.0.1/callback', 'http://127.0.0.1/ui/login/callback'],
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
         response_types: ['code'],
         id_token_signed_response_alg: algorithm,

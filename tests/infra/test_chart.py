@@ -55,6 +55,22 @@ def test_values_of_the_page_are_its_kustomization(tmp_path: Path) -> None:
     assert without_digests(released(**values)) == by_key(unhashed(rendered(tmp_path)))
 
 
+def test_a_claim_with_known_vulnerabilities_is_as_the_component_has_it(tmp_path: Path) -> None:
+    """A volume of gateways and duties in the place of an empty one, and the file's name in the map."""
+    place = os.path.relpath(KUSTOMIZE, tmp_path.resolve())
+    lines = [f"resources: [{place}/overlays/cpu]", f"components: [{place}/components/vulnerabilities]"]
+    (tmp_path / "kustomization.yaml").write_text("\n".join(lines))
+    found = by_key(unhashed(rendered(tmp_path)))
+    release = without_digests(released(gpu=False, osvFile="/var/lib/osv/all.zip", osvClaim="pilotlight-osv"))
+
+    for objects in (found, release):
+        for each in objects.values():
+            volumes = each.get("spec", {}).get("template", {}).get("spec", {}).get("volumes", [])
+            volumes.sort(key=lambda volume: str(volume["name"]))  # a patch puts its own first
+    assert release == found
+    assert sum("pilotlight-osv" in str(each) for each in found.values()) == 2
+
+
 def given(name: str) -> Any:
     """Some value of the right type that is not the default."""
     chart: Any = yaml.safe_load((CHART / "values.yaml").read_text())

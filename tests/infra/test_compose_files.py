@@ -8,11 +8,21 @@ from typing import Any
 import pytest
 import yaml
 
+from pilotlight_core.host import config
+from pilotlight_gateway.settings import DutyProcessSettings, ServeSettings
 from tests.infra.compose_hosts import VARIABLE, compose_file, interpolated
 from tests.infra.manifests import ROOT
 
 FILES = ("compose.yaml", "compose.two-hosts.yaml")
 NEEDS = ("cap_add", "security_opt", "cgroup", "stop_grace_period")
+
+
+def _read(name: str, more: dict[str, str]) -> dict[str, Any]:
+    """A file as Compose reads it, with something for each variable that has to be there."""
+    text = compose_file(name).read_text()
+    needed = {name: "x" for name, operator, _ in VARIABLE.findall(text) if operator in ("", ":?", "?")}
+    found: dict[str, Any] = interpolated(yaml.safe_load(text), needed | more)
+    return found
 
 
 def services(name: str) -> dict[str, Any]:
@@ -37,6 +47,37 @@ def test_the_control_plane_is_denied_what_it_does_not_need(name: str) -> None:
             ["ALL"],
             ["no-new-privileges:true"],
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "variables", "file", "mount"),
+    [
+        ("compose.yaml", {"FOLDER": "/srv/osv", "FILE": "/var/lib/osv/all.zip"}, "all.zip", "/srv/osv:/var/lib/osv:ro"),
+        (
+            "compose.two-hosts.yaml", {"FILE": "/etc/pilotlight/osv/all.zip"}, "osv/all.zip",
+            "/etc/pilotlight:/etc/pilotlight:ro",
+        ),
+    ],
+)  # fmt: skip
+def test_known_vulnerabilities_are_read_from_a_folder_of_the_operators(
+    name: str, variables: dict[str, str], file: str, mount: str
+) -> None:
+    """By gateway and duties alone, and not at all until it is named."""
+    given = {f"PILOTLIGHT_OSV_{key}": value for key, value in variables.items()}
+    plain, told = (_read(name, more) for more in ({}, given))
+    named = {each for each, one in told["services"].items() if "PILOTLIGHT_OSV_FILE" in one.get("environment", {})}
+
+    assert named == {"gateway", "duties"}
+    for service in named:
+        settings = ServeSettings if service == "gateway" else DutyProcessSettings
+        for whole, expected in ((plain, ""), (told, variables["FILE"])):
+            environment = {key: str(value) for key, value in whole["services"][service]["environment"].items()}
+            assert config.parse(settings, "", [], environment).osv_file == expected
+        assert mount in told["services"][service]["volumes"]
+        assert expected == f"{mount.split(':')[1]}/{file}"
+    if "FOLDER" in variables:
+        assert "osv:/var/lib/osv:ro" in plain["services"]["gateway"]["volumes"]
+        assert "osv" in plain["volumes"]
 
 
 def test_the_dashboard_has_nothing_of_the_platform() -> None:
@@ -75,7 +116,7 @@ def test_a_node_needs_no_variable_that_it_does_not_have() -> None:
     unset = {name for name, _, _ in VARIABLE.findall(text)} - node.keys()
 
     assert interpolated(yaml.safe_load(text), node)["name"] == "pilotlight"
-    assert all(name.startswith(("PILOTLIGHT_BUS_", "NODE_", "AWS_")) for name in unset)
+    assert all(name.startswith(("PILOTLIGHT_BUS_", "PILOTLIGHT_OSV_", "NODE_", "AWS_")) for name in unset)
 
 
 def test_the_bus_of_two_hosts_is_as_that_of_one() -> None:

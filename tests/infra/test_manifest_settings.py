@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+import yaml
 
 from pilotlight_core.bus import bus_users
 from pilotlight_core.host import config, signing
@@ -28,6 +29,7 @@ from tests.infra.manifests import (
     NODES,
     OVERLAYS,
     PLANE,
+    ROOT,
     SECRET,
     Manifest,
     Workload,
@@ -131,6 +133,26 @@ def test_grpc_is_served_where_an_operator_says_so(objects: Objects) -> None:
     assert settings.grpc_port == gateway.ports["grpc"] == served["grpc"]["port"]
     assert served["grpc"]["targetPort"] == "grpc"
     assert settings.tls_cert
+
+
+@pytest.mark.parametrize("component", ["gateway", "duties"])
+def test_known_vulnerabilities_are_read_where_an_operator_mounts_them(objects: Objects, component: str) -> None:
+    """By the file that the map names, in a folder that is mounted and empty until then; without it there are none."""
+    workload = workloads(objects)[component]
+    assert settings_of(objects, component).osv_file == ""
+    patched = yaml.safe_load((ROOT / "infra/kustomize/components/vulnerabilities/kustomization.yaml").read_text())
+    (said,) = patched["configMapGenerator"][0]["literals"]
+    key, _, value = said.partition("=")
+    given = {
+        name: {each: value if each == key else text for each, text in values.items()}
+        for name, values in config_maps(objects, workload.namespace).items()
+    }
+    container = workload.container
+    settings = config.parse(PROCESSES[component], "", arguments(container, given), environment(container, given))
+    mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+
+    assert settings.osv_file == value
+    assert mounts[str(Path(value).parent)] == {"name": "osv", "mountPath": "/var/lib/osv", "readOnly": True}
 
 
 @each_process

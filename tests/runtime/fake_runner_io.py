@@ -21,6 +21,7 @@ class FakeRunnerIO:
     """`refuse_start` is what `start` answers; the lists are what was asked."""
 
     def __init__(self) -> None:
+        self.price = "cpu"
         self.sent: list[CallFrame] = []
         self.commands: list[guest.GuestFrame] = []
         self.unwanted: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -13,6 +14,7 @@ import pytest
 
 from pilotlight_gateway.dashboard.all_pages import PAGES
 from tests.browser.accessibility import violations
+from tests.fixtures.identity_provider import API, IdentityProvider
 from tests.system.support.platform import Platform, make_tenant
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
@@ -181,6 +183,58 @@ async def test_its_death_loses_no_call_and_its_pages_go_on(shown: Platform, brow
         assert answers == list(range(60))
         assert shown.pids["dashboard"] not in (0, died)
         assert await tab.evaluate("window.untouched")
+
+
+async def test_a_gateways_death_takes_no_page_away(shown: Platform, browser: Browser) -> None:
+    """Neither one that is looked at, which goes on by itself without a load, nor one that is opened meanwhile."""
+    async with browser.tab() as tab:
+        await log_in(tab, shown)
+        await tab.open(f"{url_of(shown)}/ui/functions")
+        await tab.wait_for(LIVE)
+        await tab.evaluate("window.untouched = true")
+        died = shown.signal("gateway", signal.SIGSTOP)
+        async with browser.tab(context=tab.context) as late:
+            await tab.wait_for(f"!{LIVE}", 60.0)
+            assert "no gateway answers" in await tab.evaluate("document.getElementById('live').textContent")
+            await late.open(f"{url_of(shown)}/ui/rollouts")
+            assert "No gateway answers" in await late.evaluate("document.body.textContent")
+            os.kill(died, signal.SIGKILL)
+            await tab.wait_for(LIVE, 60.0)
+            await tab.wait_for("document.getElementById('functions') !== null")
+            assert await tab.evaluate("window.untouched")
+            await late.wait_for(f"document.getElementById('rollouts') !== null && {LIVE}", 60.0)
+
+
+async def test_a_person_logs_in_at_an_issuer(
+    shown: Platform, browser: Browser, identity_provider: IdentityProvider
+) -> None:
+    """By the issuer's own pages; the session ends when the issuer is no more on record."""
+    shown.cli(
+        "issuer", "set", "corp", identity_provider.url, "--audience", API, "--client-id", "pilotlight-cli",
+        "--tenant-claim", "org", "--tenant", "acme-corp=default", "--group", "engineers=invoke,read",
+        "--parameter", f"resource={API}",
+    )  # fmt: skip
+    async with browser.tab() as tab:
+        await tab.open(f"{url_of(shown)}/ui/login")
+        await tab.evaluate("document.querySelector('a[href=\"/ui/login/with/corp\"]').click()")
+        for _ in range(2):  # who one is, and whether one agrees
+            await tab.wait_for("location.pathname.startsWith('/interaction/') && !window.filled")
+            await tab.evaluate(FILL)
+        await tab.wait_for("location.pathname === '/ui/functions'")
+        assert [one["name"] for one in await tab.cookies() if one["name"].startswith("__Host-")] == [
+            "__Host-pilotlight"
+        ]
+        assert "Overview" not in await tab.evaluate("document.querySelector('header').textContent")
+        shown.cli("issuer", "remove", "corp")
+        await tab.wait_for("location.pathname === '/ui/login'")
+
+
+FILL = """
+window.filled = true;
+for (const field of document.querySelectorAll('form input'))
+  if (['text', 'password'].includes(field.type)) field.value = 'ada:acme-corp:engineers';
+document.querySelector('form button[type=submit], form button').click();
+"""
 
 
 async def test_a_calls_waterfall_and_its_lines_as_they_come(shown: Platform, browser: Browser) -> None:

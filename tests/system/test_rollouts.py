@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -153,3 +154,58 @@ def failed_calls(platform: Platform, since: float) -> Iterator[tuple[float, str]
     for line in platform.logs("shop", "price"):
         if line["text"] == "no price" and line["at"] >= since:
             yield float(line["at"]), str(line["call"])
+
+
+SERVES = """
+import asyncio
+import itertools
+
+from pilotlight import App, concurrent
+
+app = App("shop")
+numbers = itertools.count(1)
+
+
+@app.gpu_function(min_containers=1, max_containers=1, timeout=60.0, forecast=False)
+@concurrent(max_inputs=64)
+async def price(item: str = "") -> int:
+    await asyncio.sleep({seconds})
+    return 1
+"""
+HANGS = "0.02 if next(numbers) <= 24 else 100.0"
+
+
+@pytest.mark.long
+def test_a_canary_whose_calls_hang_goes_back_before_their_time_is_up(platform: Platform, tmp_path: Path) -> None:
+    """By what gateways tell of calls that run: no caller's call has ended otherwise than well by then."""
+    file = tmp_path / "app.py"
+    file.write_text(SERVES.format(seconds="0.02"))
+    platform.deploy(file)
+    file.write_text(SERVES.format(seconds=HANGS))
+
+    async def call(client: httpx.AsyncClient, wrong: list[str]) -> None:
+        while not wrong:
+            done = await client.post("/v1/functions/shop.price/calls", json={"input": {}})
+            if done.status_code != 200:
+                wrong.append(done.text)
+            await asyncio.sleep(0.2)
+
+    async def until_back() -> list[str]:
+        wrong: list[str] = []
+        headers = {"Authorization": f"Bearer {platform.key}"}
+        async with httpx.AsyncClient(base_url=platform.urls[0], headers=headers, timeout=120.0) as client:
+            callers = [asyncio.create_task(call(client, wrong)) for _ in range(48)]
+            words = ("deploy", str(file), "--rollout", "--steps", "50,100", "--pairs", "0", "--json")
+            await asyncio.to_thread(platform.cli, *words)
+            while not wrong:
+                if (await asyncio.to_thread(rollout_of, platform))["state"] in ("rolling_back", "rolled_back"):
+                    break
+                await asyncio.sleep(0.5)
+            for caller in callers:
+                caller.cancel()
+            return wrong
+
+    assert asyncio.run(until_back()) == []
+    back = rollout_of(platform)
+    assert back["verdict"] == "regressed"
+    assert back["evidence"] >= 100

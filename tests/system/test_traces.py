@@ -16,7 +16,7 @@ from tests.system.support.trace_collector import CollectedSpan, TraceCollector
 from tests.waiting import wait_until
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-ASKED = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+ASKED = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "congo=t61rcWkgMzE"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,10 +55,13 @@ def test_one_trace_goes_from_the_client_into_the_function(platform: Platform, co
     nested = root_of(collector, seen["inner"]["id"])
     assert (nested.trace_id, nested.parent) == (TRACE, execute.span_id)
     assert seen["inner"]["traceparent"].split("-")[1] == TRACE
+    assert {seen["inner"]["tracestate"], root.trace_state, nested.trace_state} == {"congo=t61rcWkgMzE"}
 
 
-def test_each_item_of_a_batch_has_its_own_trace(platform: Platform) -> None:
-    """A function that runs them as one sees them all; those that asked for nothing begin one."""
+def test_each_item_of_a_batch_has_its_own_trace(platform: Platform, collector: TraceCollector) -> None:
+    """A function that runs them as one sees them all; those that asked for nothing begin one. The execution of one that
+    is kept is linked to those of the others.
+    """
     with ThreadPoolExecutor(3) as pool:
         headers: list[dict[str, str]] = [{}, ASKED, {}]
         items = list(pool.map(lambda each: answer(platform, "many", each[1], number=each[0]), enumerate(headers)))
@@ -66,6 +69,12 @@ def test_each_item_of_a_batch_has_its_own_trace(platform: Platform) -> None:
         trace = TRACE if headers[number] else own_trace_id(item["id"])
         assert (item["output"]["id"], item["output"]["number"]) == (item["id"], number)
         assert item["output"]["traceparent"].split("-")[1] == trace
+    asked = items[1]
+    root = root_of(collector, asked["id"])
+    (execute,) = [stage for stage in collector.below(root) if stage.name == "execute"]
+    beside = {own_trace_id(item["id"]) for item in items if item is not asked}
+    assert len(execute.links) == root.attributes["pilotlight.batch_size"] - 1
+    assert set(execute.links) <= beside
 
 
 def test_a_slow_call_is_explained(platform: Platform, stranger: httpx.Client) -> None:

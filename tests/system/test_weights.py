@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -13,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from pilotlight.packing.folder_signing import FolderSigner
 from pilotlight_core.model.versions.pushed_weights import WEIGHTS_PART_BYTES
+from tests.builders.supply import key_file
 from tests.system.support.platform import Platform
 from tests.waiting import wait_until
 
@@ -73,9 +76,12 @@ def blobs(platform: Platform) -> dict[str, Path]:
 
 
 def test_a_function_reads_the_weights_that_were_pushed(platform: Platform, tmp_path: Path, stranger_key: str) -> None:
-    """Read-only, by name; pinned at the deploy; of nobody else; and kept while a function uses them."""
+    """Read-only, by name; pinned at the deploy; of nobody else; kept while a function uses them; verified if signed."""
     first = folder_of(tmp_path / "m", b"one")
-    pushed = push(platform, "tiny", first)
+    signer = FolderSigner.load(key_file(tmp_path / "key"))
+    assert platform.http.put("/v1/trusted-keys/weighty", json={"pem": signer.pem}).status_code == 200
+    pushed = push(platform, "tiny", first, "--sign", str(tmp_path / "key"))
+    assert pushed["signed"]["name"] == "weighty"
     platform.deploy(app_of(tmp_path / "app", "weighty", "tiny", '["tiny"]'))
 
     told = platform.output("weighty.told")
@@ -83,6 +89,13 @@ def test_a_function_reads_the_weights_that_were_pushed(platform: Platform, tmp_p
     assert told["files"] == ["model.safetensors", "tokens/vocab.json"]
     assert told["model"] == hashlib.sha256(safetensors(b"one")).hexdigest()
     assert (told["folder"], told["writable"]) == ("/models/tiny", False)
+
+    statement = platform.http.get("/v1/functions/weighty.told/provenance").json()
+    assert b"signature:tiny" in base64.b64decode(statement["payload"])
+    platform.http.post("/v1/trusted-keys/weighty/revoke", json={"reason": "stolen"})
+    again = platform.cli("deploy", str(tmp_path / "app" / "app.py"), check=False)
+    assert "The signature of tiny: its key weighty" in again.stderr
+    assert "stolen" in again.stderr
 
     newer = push(platform, "tiny", folder_of(tmp_path / "m", b"two"))
     assert platform.output("weighty.told")["model"] == told["model"]

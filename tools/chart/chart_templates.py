@@ -26,6 +26,11 @@ FORMS = {
     "block": "{{{{- toYaml .Values.{name} | nindent {margin} }}}}",
     "added": "{{{{ . | quote }}}}",
     "added_block": "{{{{- toYaml . | nindent {margin} }}}}",
+    "claim": (
+        "{{{{- with .Values.{name} }}}}\n"
+        "persistentVolumeClaim: {{ claimName: {{{{ . | quote }}}}, readOnly: true }}\n"
+        "{{{{- else }}}}\nemptyDir: {{ sizeLimit: 1Mi }}\n{{{{- end }}}}"
+    ),
     "checksum": '{{{{ include (print .Template.BasePath "/{file}") . | sha256sum }}}}',
 }
 """What stands in a template, by the form of a value."""
@@ -153,6 +158,10 @@ def marked(objects: Objects) -> dict[Key, Manifest]:
     for value in VALUES:
         for place in value.places:
             holder, last = found_at(made.values(), place)
+            if value.is_claim:
+                del holder[last]  # and a claim, or what stood there, behind the volume's name
+                holder["persistentVolumeClaim"] = f"__claim:{value.name}__"
+                continue
             form = _form(step_into(holder, last)) if value.addition is None else _addition_form(value.addition)
             holder[last] = f"__{form}:{value.name}__"
     maps = {name for kind, _, name in made if kind == "ConfigMap"}
@@ -201,6 +210,8 @@ def _line(line: str) -> str:
     margin = len(indent) + 2
     file = map_file(name)
     said = FORMS[form].format(name=name, margin=margin, file=file)
+    if form == "claim":
+        return "".join(f"{indent}{each}\n" for each in said.splitlines())
     if not form.startswith("added"):
         return f"{indent}{key}: {said}\n"
     return f"{indent}{{{{- with .Values.{name} }}}}\n{indent}{key}: {said}\n{indent}{{{{- end }}}}\n"

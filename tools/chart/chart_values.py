@@ -21,6 +21,8 @@ class ChartValue(NamedTuple):
     places: tuple[Place, ...]
     addition: type | None = None
     """Of what type it is if manifests have none: it is left out while it is empty."""
+    is_claim: bool = False
+    """Whether it names a claim that takes the place of the empty folder which stands there."""
 
 
 POD = "spec/template/spec"
@@ -93,6 +95,18 @@ VALUES = (
     ),
     ChartValue("traceRatio", "the part of all calls that is traced", _at(SETTINGS, "data/trace-ratio")),
     ChartValue("accessLog", "which requests gateways log: off, errors or all", _at(SETTINGS, "data/access-log")),
+    ChartValue(
+        "osvFile",
+        "known vulnerabilities, for policies: /var/lib/osv/all.zip, an export of OSV in that claim; empty: none",
+        _at(SETTINGS, "data/osv-file"),
+    ),
+    ChartValue(
+        "osvClaim",
+        "the claim of a volume that many pods may read, at /var/lib/osv of gateways and duties",
+        tuple(Place(*each, f"{POD}/volumes/osv/emptyDir") for each in (GATEWAY, DUTIES)),
+        str,
+        is_claim=True,
+    ),
     *(
         ChartValue(f"nodeIssuer.{name}", says, (Place("ConfigMap", "pilotlight-node-issuer", f"data/{name}"),))
         for name, says in (

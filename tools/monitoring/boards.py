@@ -106,6 +106,7 @@ def fleet_board() -> Board:
                 )),
             )),
             _gpu_row(),
+            _dashboard_row(),
             ("Starts", (
                 Panel("Time until ready", "s", (
                     Line(_quantile(0.5, "pilotlight_agent_start_seconds"), "p50"),
@@ -215,6 +216,24 @@ def _gpu_row() -> tuple[str, tuple[Panel, ...]]:
         Panel("Memory in use", "percentunit", (
             Line("sum(pilotlight_agent_gpu_memory_used_bytes) / sum(pilotlight_agent_gpu_memory_bytes)"),
         ), most=1.0),
+    ))  # fmt: skip
+
+
+def _dashboard_row() -> tuple[str, tuple[Panel, ...]]:
+    return ("The dashboard", (
+        Panel("Who looks", "short", (
+            Line("sum(pilotlight_dashboard_viewers)", "sessions"),
+            Line("sum(pilotlight_dashboard_streams)", "streams of changes"),
+        )),
+        Panel("From the request of a page to the whole of it", "s", tuple(
+            Line(_quantile(part, "pilotlight_dashboard_page_seconds"), f"p{part * 100:g}") for part in (0.5, 0.95)
+        )),
+        Panel("Requests of browsers by status", "reqps", (
+            Line(f"sum by (status) (rate(pilotlight_dashboard_requests_total[{PER}]))", "{{status}}"),
+        )),
+        Panel("What it asked gateways", "reqps", (
+            Line(f"sum by (outcome) (rate(pilotlight_dashboard_asked_total[{PER}]))", "{{outcome}}"),
+        ), "`refused` is the API's word to a viewer, `failed` a gateway's fault, `unanswered` nobody's word at all."),
     ))  # fmt: skip
 
 

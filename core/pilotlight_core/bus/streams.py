@@ -62,7 +62,8 @@ class StreamLimits(msgspec.Struct, frozen=True, kw_only=True):
     audit_records_per_tenant: int = 10_000
     events_days: int = 30
     events_bytes: int = 128 * 2**20
-    events_per_tenant: int = 20_000
+    events_per_kind: int = 5_000
+    """Of one tenant; of what concerns none, of one kind too."""
     compared_hours: int = 48
     compared_bytes: int = 512 * 2**20
     compared_per_app: int = 200_000
@@ -133,7 +134,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
         | {
             "max_age": limits.events_days * DAY,
             "max_bytes": limits.events_bytes,
-            "max_msgs_per_subject": limits.events_per_tenant,
+            "max_msgs_per_subject": limits.events_per_kind,
         },
         _stream(subjects.COMPARED_STREAM, ["compared.>"], limits)
         | {

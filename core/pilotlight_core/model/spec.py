@@ -281,6 +281,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     artifacts: tuple[ArtifactEntry, ...] = ()
     lock: PackageLock | None = None
     """What its requirements were resolved to; None: it has none."""
+    signed: tuple[str, ...] = ()
+    """What its tenant has signed, sorted: `code` and names of artifacts. No agent loads it without those signatures."""
 
 
 class SignedManifest(msgspec.Struct, frozen=True, kw_only=True):

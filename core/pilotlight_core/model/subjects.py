@@ -305,14 +305,15 @@ def compared(region: str, tenant: str, app: str) -> str:
     return f"compared.{region}.{tenant}.{app}"
 
 
-def platform_events(region: str, tenant: str) -> str:
-    """Of a tenant; "": of the platform."""
-    return f"events.{region}.{tenant or NO_NODE}"
+def platform_events(region: str, tenant: str, kind: str) -> str:
+    """Of a tenant; "": of the platform. A `kind` has as many tokens as it has parts, such as `breaker.opened`."""
+    return f"events.{region}.{tenant or NO_NODE}.{kind}"
 
 
-def platform_events_of(region: str, tenant: str) -> str:
-    """Those of a tenant, or with "*" all."""
-    return f"events.{region}.{tenant}"
+def platform_events_of(region: str, tenant: str, kind: str = "") -> str:
+    """Those of a tenant, or with "*" all; of a kind, or with its first part alone of all that begin with it."""
+    whole = kind if "." in kind or not kind else f"{kind}.>"
+    return f"events.{region}.{tenant}.{whole or '>'}"
 
 
 def audit(region: str, tenant: str) -> str:

@@ -8,7 +8,7 @@ from pilotlight_core.model.messages.call_messages import Ended, Grant, Outcome, 
 from pilotlight_core.model.messages.scheduling import Settle
 from pilotlight_core.model.messages.usage_facts import Fault, tokens_of
 from pilotlight_core.model.spec import FunctionSpec, max_units_of
-from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, KeptAttempt
+from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS, BatchMates, KeptAttempt
 from pilotlight_core.model.units import sold_units
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.limits.call_usage import is_plausible
@@ -25,8 +25,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_last", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "metered", "queue",
-        "spent", "spent_before", "start", "starts", "tokens", "trail", "transport",
+        "_last", "batch", "batch_wait", "began_at", "cold_start", "cost", "execute", "grant", "lost_starts", "metered",
+        "nth", "queue", "spent", "spent_before", "start", "starts", "tokens", "trail", "transport",
     )  # fmt: skip
 
     def __init__(self, at: float) -> None:
@@ -46,6 +46,8 @@ class Attempts:
         """The timeline of the container's start that the call waited for."""
         self.grant: Grant | None = None
         """The last one."""
+        self.nth = self.batch = 0
+        """Of the last start, as its agent counts calls and batches of the container."""
         self.trail: tuple[KeptAttempt, ...] = ()
         """The attempts that did not end well."""
         self.began_at = at
@@ -63,6 +65,7 @@ class Attempts:
         """The wait in the queue is over; for `start_ms` of it a container started."""
         elapsed = self._lap(at)
         self.grant = grant
+        self.nth = self.batch = 0
         start = min(grant.start_ms, elapsed)
         self.start += start
         self.queue += elapsed - start
@@ -98,15 +101,18 @@ class Attempts:
         over = settlement_of(grant.node, ended)
         self.cost += over.cost or 0.0
         self.metered = ended.spent
+        self.nth, self.batch = ended.nth, ended.batch
         if ended.spent is not None and ended.spent.fault is not Fault.PLATFORM:
             self._spend(ended.spent)
         if ended.units:
             self.tokens += tokens_of(ended.units)
         if ended.outcome is not Outcome.OK:
-            self._note(grant, ended.outcome.value, ended.reason)
+            self._note(grant, ended.outcome.value, ended.reason, mates=ended.mates)
         return ended, over
 
-    def _note(self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True) -> None:
+    def _note(
+        self, grant: Grant, outcome: str, reason: str = "", *, started: bool = True, mates: BatchMates = ()
+    ) -> None:
         """Note for whoever asks why: this attempt has not ended well."""
         if len(self.trail) < MOST_ATTEMPTS - 1:
             one = KeptAttempt(
@@ -121,6 +127,7 @@ class Attempts:
                 transport=self.transport - sum([one.transport for one in self.trail]),
                 batch_wait=self.batch_wait - sum([one.batch_wait for one in self.trail]),
                 execute=self.execute - sum([one.execute for one in self.trail]),
+                mates=mates,
             )
             self.trail = (*self.trail, one)
 
@@ -162,9 +169,12 @@ class Attempts:
             cold_start=self.cold_start,
             attempts=self.starts,
             container=grant.container,
+            nth=self.nth,
+            batch=self.batch,
             units=ended.units,
             sold=sold_units(ended.units, max_units_of(spec)) if ended.units else None,
             grant=grant,
+            mates=ended.mates,
             trail=self.trail,
         )
 
@@ -198,6 +208,8 @@ def course_of(attempts: list[Attempts], at: float, gateway_ms: float, *, sent: b
         cold_start=last.cold_start,
         attempts=sum([each.starts for each in attempts]),
         container=last.grant.container if last.grant is not None else "",
+        nth=last.nth,
+        batch=last.batch,
         grant=last.grant,
         trail=tuple([one for each in attempts for one in each.trail])[:MOST_ATTEMPTS],
     )

@@ -166,9 +166,12 @@ class CallPipeline:
             cold_start=cold_start or None,
             attempts=1 + sum(each.attempts - 1 for each in self._results),
             container=own.container,
+            nth=own.nth,
+            batch=own.batch,
             units=units or None,
             sold=own.sold,
             grant=own.grant,
+            mates=own.mates,
             trail=tuple(one for each in self._results for one in each.trail),
         )
 

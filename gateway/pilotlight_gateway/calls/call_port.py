@@ -14,7 +14,7 @@ import msgspec
 from pilotlight_core.model.api.call_api import CallStatus
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import Grant, Spent
-from pilotlight_core.model.tracing.kept_call import KeptAttempt
+from pilotlight_core.model.tracing.kept_call import BatchMates, KeptAttempt
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.home.home_report import HomeStatistics
 
@@ -37,6 +37,10 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The steps of the start that the call waited for, in ms; None: a container was ready."""
     attempts: int = 1
     container: str = ""
+    nth: int = 0
+    """Of the calls that its container has begun, from 1; 0: it is not known."""
+    batch: int = 0
+    """Of the batches of its container, from 1; 0: it ran alone."""
     units: dict[str, int] | None = None
     """What the function counted in its last start."""
     sold: dict[str, int] | None = None
@@ -45,10 +49,12 @@ class CallResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The ref of the version that ran it in place of the one that was asked for; "": that one did."""
     moved: str = ""
     """Why another version of its rollout ran it, by the code of what its own came to; "": that one did."""
-    moved_from: str = ""
-    """The container there; "": none, or it is not known."""
+    moved_from: CallResult | None = None
+    """How far it came there."""
     grant: Grant | None = None
     """Of its last start."""
+    mates: BatchMates = ()
+    """The other calls of its batch in its last start, where its agent tells them."""
     trail: tuple[KeptAttempt, ...] = ()
     """The attempts before."""
 
@@ -174,3 +180,18 @@ class CallPort(Protocol):
     def statistics(self) -> CallStatistics:
         """Present counts."""
         ...
+
+
+class RelayedCalls:
+    """The base of a `CallPort` over another one, which leaves all but beginning, running and streaming to that one."""
+
+    def __init__(self, calls: CallPort) -> None:
+        self._calls = calls
+        self.new_id = calls.new_id
+        self.address_of_home = calls.address_of_home
+        self.cancel = calls.cancel
+        self.status = calls.status
+        self.containers = calls.containers
+        self.nodes = calls.nodes
+        self.ready = calls.ready
+        self.statistics = calls.statistics

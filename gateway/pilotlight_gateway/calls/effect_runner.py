@@ -58,8 +58,8 @@ class EffectRunner:
     """By call id: when its origin's `tick` is due."""
     prices: PriceBook
     """What failed calls are told to be billed by."""
-    start_failed: Callable[[PreparedCall, str, str], None]
-    """Told of a call as its caller made it, the code of what its start came to, and its container."""
+    start_failed: Callable[[PreparedCall, str, CallResult | None], None]
+    """Told of a call as its caller made it, the code of what its start came to, and how far that was."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
@@ -134,7 +134,7 @@ class EffectRunner:
 
     def _report(self, live: InFlightCall, effect: ReportStage | FailedStart) -> None:
         if isinstance(effect, FailedStart):
-            self.start_failed(live.call, effect.code, effect.container)
+            self.start_failed(live.call, effect.code, effect.course)
             return
         live.report_stage(effect.name, effect.ms, effect.detail)
         if effect.detail:  # it moves, or cannot any more

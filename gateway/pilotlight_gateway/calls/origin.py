@@ -387,7 +387,7 @@ class Origin:
                 self._resume_at = at + self._retries.backoff_s
                 self._retries = self._retries.after_raise()
                 self.state = OriginState.WAITING
-                return [over, *failed_start(self.call, "function_raised", grant)]
+                return [over, *failed_start(self.call, "function_raised", self.attempts)]
             case Outcome.DIED | Outcome.CANCELLED:
                 if self._journal is not None and ended.by_tenant:
                     self._journal.charge_repeats()
@@ -424,7 +424,7 @@ class Origin:
             return self._fail(call_failures.preempted(reason) if preempted else call_failures.died(reason))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
-        failed = [] if preempted else failed_start(self.call, "container_died", self.attempts.grant)
+        failed = [] if preempted else failed_start(self.call, "container_died", self.attempts)
         return [*failed, self._enqueue(at, admitted=True)]
 
     def _resume_point(self) -> ResumePoint | None:

@@ -14,7 +14,7 @@ import structlog
 
 from pilotlight_core.bus import BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
-from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused
+from pilotlight_core.model.messages.call_messages import CallFrame, ChunkGroup, Ended, Grant, Refused, Started
 from pilotlight_core.model.messages.node_messages import ContainerState, Credit, Shortage
 from pilotlight_core.model.messages.scheduling import (
     AskCall,
@@ -28,6 +28,7 @@ from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effect_runner import EffectRunner
 from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
@@ -93,8 +94,10 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
-        self.on_failed_start: Callable[[PreparedCall, str, str], None] = ignore_failed_start
+        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
         """Told of starts of compared calls that failed and are run again; who compares versions sets it."""
+        self.on_begun: Callable[[InFlightCall, Started, float], None] = lambda _live, _started, _at: None
+        """Told of calls of rollouts that begin."""
         self.set_prices(standard_book())
 
     # -- what callers want ---------------------------------------------------------------------------------------
@@ -109,7 +112,7 @@ class Origins:
             usage_tracker=self._usage_tracker,
             alarms=self._alarms,
             prices=prices,
-            start_failed=lambda call, code, container: self.on_failed_start(call, code, container),
+            start_failed=lambda call, code, course: self.on_failed_start(call, code, course),
         )
         self._perform = self._runner.perform
 
@@ -225,6 +228,8 @@ class Origins:
         if grant is None or grant.node == node:
             live.heard_at = at
             self._perform(live, live.origin.frame(node, frame, at), at)
+            if live.call.side is not None and isinstance(frame, Started):
+                self.on_begun(live, frame, at)
         elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
             self._guard.note_frame(node, frame.call_id, at)
 

@@ -99,7 +99,8 @@ class PreparedCall:
         """Whether the caller wants stages and chunks as they happen; of a generator it always does."""
         self.scheduling = scheduling
         self.traceparent = traceparent
-        """Of its caller, or of its own root span where its trace is sampled; "": it begins a trace that is not."""
+        """Of its caller, with its tracestate, or of its own root span where its trace is sampled; "": it begins a trace
+        that is not."""
         self.link = link
         """Of a job, the traceparent of the request that stored it."""
         self.key = key
@@ -239,7 +240,7 @@ class PreparedCall:
             timeout_ms=remaining_ms,
             input=self.input if len(self.input) <= INLINE_BYTES else b"",
             window=WINDOW,
-            tell_start=self.stream,
+            tell_start=self.stream or is_watched(self),
             groups=self.stream,
             traceparent=self.traceparent,
             key=self.key,
@@ -251,6 +252,12 @@ class PreparedCall:
             shadow=self.shadow,
             cold_ms=sum(grant.timeline.values()) if grant.start_ms else 0.0,
         )
+
+
+def is_watched(call: PreparedCall) -> bool:
+    """Whether a judge of a rollout wants to know how long a call runs before it ends: it was drawn by itself."""
+    side = call.side
+    return side is not None and side.rho > 0.0 and not side.unit and not call.shadow
 
 
 def limit_tokens(call: PreparedCall, policy: LimitPolicy) -> None:

@@ -19,9 +19,12 @@ from pilotlight_gateway.dashboard.pages.own.events_page import EVENTS_PAGE
 from pilotlight_gateway.dashboard.pages.own.jobs_page import JOBS_PAGE
 from pilotlight_gateway.dashboard.pages.own.keys_page import KEYS_PAGE
 from pilotlight_gateway.dashboard.pages.own.logs_page import LOGS_PAGE
+from pilotlight_gateway.dashboard.pages.own.rollout_page import ROLLOUT_ACTIONS, ROLLOUT_PAGE
+from pilotlight_gateway.dashboard.pages.own.rollouts_page import ROLLOUTS_PAGE
 from pilotlight_gateway.dashboard.pages.own.schedules_page import SCHEDULES_PAGE
 from pilotlight_gateway.dashboard.pages.own.spending_page import SPENDING_PAGE
 from pilotlight_gateway.dashboard.pages.own.webhooks_page import WEBHOOKS_PAGE
+from pilotlight_gateway.dashboard.pages.platform_rollouts_page import PLATFORM_ROLLOUTS_PAGE
 from pilotlight_gateway.dashboard.pages.queues_page import QUEUES_PAGE
 from pilotlight_gateway.dashboard.pages.slowdowns_page import SLOWDOWNS_PAGE
 from pilotlight_gateway.dashboard.pages.starts_page import STARTS_PAGE
@@ -37,6 +40,8 @@ PAGES: tuple[Page, ...] = (
     JOBS_PAGE,
     BATCHES_PAGE,
     SCHEDULES_PAGE,
+    ROLLOUTS_PAGE,
+    ROLLOUT_PAGE,
     EVENTS_PAGE,
     SPENDING_PAGE,
     KEYS_PAGE,
@@ -50,9 +55,10 @@ PAGES: tuple[Page, ...] = (
     SLOWDOWNS_PAGE,
     BREAKERS_PAGE,
     STARTS_PAGE,
+    PLATFORM_ROLLOUTS_PAGE,
     DECISIONS_PAGE,
     INCIDENTS_PAGE,
     TENANTS_PAGE,
     MONEY_PAGE,
 )
-ACTIONS: tuple[PageAction, ...] = (*NODE_ACTIONS,)
+ACTIONS: tuple[PageAction, ...] = (*ROLLOUT_ACTIONS, *NODE_ACTIONS)

@@ -53,6 +53,8 @@ HOME, LOGIN = "/ui/overview", "/ui/login"
 FORM_WITHIN_S, QUERY_FIELDS = 10.0, 64
 LONGEST_COOKIE_S = 8 * 3_600
 """Whatever this machine's clock says of a session's end."""
+SILENT = 503
+"""No gateway answers, or none can."""
 PACKED_FROM = 1_000
 """Bytes from which on a page is packed."""
 FORM = "application/x-www-form-urlencoded"
@@ -157,7 +159,7 @@ class DashboardApp:
         except RefusedVisit as refused:
             reply = self._message(refused.status, refused.text)
         except ApiProblem as problem:
-            reply = self._message(problem.status or 503, problem.detail)
+            reply = self._message(problem.status or 503, problem.detail, again=visit.method == "GET")
         except LaggingClient:
             raise
         except Exception:
@@ -204,10 +206,12 @@ class DashboardApp:
         )  # fmt: skip
         return PageReply(status=drawing.status, body=body, headers=PAGE_HEADERS)
 
-    def _message(self, status: int, text: str, viewer: Viewer | None = None) -> PageReply:
+    def _message(self, status: int, text: str, viewer: Viewer | None = None, *, again: bool = False) -> PageReply:
+        """`again`: a page that is asked for by itself once more, if nobody could answer."""
+        said = message_body(text, logged_in=viewer is not None, again=again and status == SILENT)
         body = whole_page(
-            title="Not shown" if status >= 400 else "Pilotlight", body=message_body(text, logged_in=viewer is not None),
-            assets=self._assets.base, viewer=viewer, pages=self._drawings.pages,
+            title="Not shown" if status >= 400 else "Pilotlight", body=said, assets=self._assets.base, viewer=viewer,
+            pages=self._drawings.pages,
         )  # fmt: skip
         return PageReply(status=status, body=body, headers=PAGE_HEADERS)
 

@@ -41,7 +41,8 @@ def entered_body() -> Markup:
     return joined((goes, tag("p", "You are logged in. ", tag("a", "Go on", href="/ui/overview"))))
 
 
-def message_body(text: str, *, logged_in: bool) -> Markup:
-    """A sentence, and where to go from there."""
+def message_body(text: str, *, logged_in: bool, again: bool = False) -> Markup:
+    """A sentence, and where to go from there. `again`: the page is asked for once more in a few seconds."""
     link = tag("a", "Back to the start" if logged_in else "Log in", href="/ui/overview" if logged_in else "/ui/login")
-    return joined((tag("p", text, class_="sentence", role="alert"), tag("p", link)))
+    goes = void("meta", http_equiv="refresh", content="5") if again else ""
+    return joined((goes, tag("p", text, class_="sentence", role="alert"), tag("p", link)))

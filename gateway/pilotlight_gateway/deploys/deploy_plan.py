@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -46,10 +46,23 @@ def secret_warnings(specs: Iterable[FunctionSpec]) -> tuple[str, ...]:
 
 
 def manifests_of(
-    tenant: str, app: str, request: DeployRequest, pins: Pins | None = None, lock: PackageLock | None = None
+    tenant: str,
+    app: str,
+    request: DeployRequest,
+    pins: Pins | None = None,
+    lock: PackageLock | None = None,
+    signed: Mapping[str, Collection[str]] | None = None,
+    *,
+    documented: bool = False,
 ) -> list[Manifest]:
-    """The manifest of each function, with its weights (`pins`). The order of files and of artifacts does not matter."""
-    pinned = pins or {}
+    """The manifest of each function. The order of files and of artifacts does not matter.
+
+    Args:
+        pins: the weights of each function.
+        signed: by function, what the tenant has signed of it.
+        documented: whether each has to have its documents, also if nothing is signed.
+    """
+    pinned, names = pins or {}, signed or {}
     files = tuple(sorted(request.files, key=lambda entry: entry.path))
     artifacts = [_with_parts_sorted(artifact) for artifact in request.artifacts]
     manifests = [
@@ -64,27 +77,42 @@ def manifests_of(
                 (*(one for one in artifacts if one.name in function.artifacts), *pinned.get(function.spec.name, ()))
             ),
             lock=lock,
+            signed=tuple(sorted(names.get(function.spec.name, ()))),
         )
         for function in request.functions
     ]
-    # So that no agent runs it that does not verify what the tenant has signed.
-    signed = {EVIDENCE} if any(each.of == CODE for each in request.signatures) else set[str]()
-    return [
-        msgspec.structs.replace(one, needs=tuple(sorted(signed | {*needs_of(one.spec, one.artifacts, one.lock)})))
-        for one in manifests
-    ]
+    return [msgspec.structs.replace(one, needs=_needs(one, documented=documented)) for one in manifests]
 
 
-def signatures_of(request: DeployRequest) -> dict[str, bytes]:
-    """What the tenant has signed, by the name of it.
+def _needs(manifest: Manifest, *, documented: bool) -> tuple[str, ...]:
+    needs = {*needs_of(manifest.spec, manifest.artifacts, manifest.lock)}
+    if documented or manifest.signed:
+        needs.add(EVIDENCE)  # no agent runs it without, so that nobody takes documents or a signature off it
+    return tuple(sorted(needs))
+
+
+def signatures_of(
+    request: DeployRequest, pins: Pins | None = None, pushed: Mapping[str, Mapping[str, bytes]] | None = None
+) -> dict[str, dict[str, bytes]]:
+    """By function, what the tenant has signed of it: with the deploy, else when its weights were pushed (`pushed`).
 
     Raises:
-        BadInput: a name stands twice.
+        BadInput: a name stands twice, or is none of what is deployed.
     """
-    found = {each.of: each.bundle.encode() for each in request.signatures}
-    if len(found) < len(request.signatures):
+    given = {each.of: each.bundle.encode() for each in request.signatures}
+    if len(given) < len(request.signatures):
         raise BadInput("signatures: what is signed stands twice: name each once.", field="signatures")
-    return found
+    names = {
+        one.spec.name: {CODE, *one.artifacts, *(entry.name for entry in (pins or {}).get(one.spec.name, ()))}
+        for one in request.functions
+    }
+    if unknown := sorted(set(given) - set[str]().union(*names.values())):
+        known = ", ".join(sorted(set[str]().union(*names.values())))
+        raise BadInput(f"signatures: {unknown[0]!r} is none of what is deployed: {known}.", field="signatures")
+    return {
+        function: {**(pushed or {}).get(function, {}), **{of: text for of, text in given.items() if of in own}}
+        for function, own in names.items()
+    }
 
 
 def _sorted(artifacts: Iterable[ArtifactEntry]) -> tuple[ArtifactEntry, ...]:

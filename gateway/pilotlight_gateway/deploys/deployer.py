@@ -13,12 +13,13 @@ from msgspec import UNSET
 
 from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.host.signing import BadSignature
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.packages.package_locks import PackageLock
-from pilotlight_core.model.spec import AppRecord, FunctionSpec, Manifest, SignedManifest, VersionRecord
+from pilotlight_core.model.spec import AppRecord, FunctionSpec, Manifest, VersionRecord
 from pilotlight_core.model.versions.artifacts import parts_of
 from pilotlight_core.model.versions.manifest_codec import version_id
 from pilotlight_gateway.bodies.artifact_rules import check_part_sizes, repeated_sizes
@@ -55,12 +56,13 @@ from pilotlight_gateway.deploys.rules.network_policy import check_network
 from pilotlight_gateway.deploys.rules.rollout_rules import check_no_traffic, check_tried_before, supersede_rollout
 from pilotlight_gateway.deploys.rules.schedule_bounds import check_schedule_bounds
 from pilotlight_gateway.deploys.served_models import ServedModels
-from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights
+from pilotlight_gateway.deploys.weights_pins import affinity_warnings, pinned_weights, pushed_signatures
 from pilotlight_gateway.deploys.weights_pushes import PushedWeights
 from pilotlight_gateway.fleet.curve_trials import pinned
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
 from pilotlight_gateway.secrets.secret_service import check_secrets_set
 from pilotlight_gateway.secrets.secret_store import SecretStore
+from pilotlight_gateway.supply.signing_keys import ManifestSigner
 from pilotlight_gateway.supply.supply_desk import SupplyDesk, VersionReview
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.function_shares import check_still_open
@@ -76,6 +78,7 @@ class Deployer:
     blobs: BlobStore
     usage: BlobUsage
     supply: SupplyDesk
+    signer: ManifestSigner
     secrets: SecretStore
     locker: PackageLocker
     placements: FleetPlacements = field(default_factory=FleetPlacements)
@@ -83,7 +86,7 @@ class Deployer:
     @property
     def weights(self) -> PushedWeights:
         """What tenants have pushed, which functions may name."""
-        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage)
+        return PushedWeights(registry=self.registry, blobs=self.blobs, usage=self.usage, trust=self.supply.trust)
 
     @property
     def models(self) -> ServedModels:
@@ -122,13 +125,16 @@ class Deployer:
         request, plans = await planned_engines(self.blobs, principal.tenant, request, pins)
         specs = [function.spec for function in request.functions]
         request = with_companions(request)
-        manifests = manifests_of(principal.tenant, app, request, pins, lock)
+        pushed = await pushed_signatures(self.weights, principal.tenant, pins)
+        signatures = signatures_of(request, pins, pushed)
+        documented = self.supply.has_policy(principal.tenant)
+        manifests = manifests_of(principal.tenant, app, request, pins, lock, signatures, documented=documented)
         needs = {manifest.function: manifest.needs for manifest in manifests}
         try:
             unheld = await self.placements.check([one.spec for one in manifests], request.base, needs)
         except BadInput as error:
             raise with_arithmetic(error, plans) from None
-        at, signatures = time.time(), signatures_of(request)
+        at = time.time()
         reviews = await self.supply.review(manifests, signatures, at, with_content=False)
         warnings = (
             *unheld,
@@ -235,7 +241,7 @@ class Deployer:
         """Store a copy of a version, pinned to one kind of slice; equal requests give the same version.
 
         Raises:
-            NotFound: the version's manifest is deleted.
+            NotFound: the version's manifest is deleted. Conflict: no key that counts has signed it.
             QuotaExceeded: the tenant's records are full.
         """
         return await self._copy(
@@ -256,11 +262,12 @@ class Deployer:
     async def _copy(self, version: VersionRecord, changed: Callable[[FunctionSpec], FunctionSpec]) -> VersionRecord:
         """Store a version of the same content with another specification, which no app's record names."""
         try:
-            blob = await self.blobs.read(version.tenant, version.manifest_sha256)
-        except BlobMissing:
-            raise NotFound(f"The manifest of {version.ref} is deleted.") from None
-        signed = msgspec.msgpack.decode(blob, type=SignedManifest)
-        manifest = msgspec.json.decode(signed.manifest, type=Manifest)
+            # What is signed anew was signed before: else whoever writes records would have what they like signed.
+            manifest = await self.signer.verify(await self.supply.signed_manifest(version))
+        except BlobMissing as error:
+            raise NotFound(f"The manifest of {version.ref} is deleted: {error.detail}") from None
+        except BadSignature as error:
+            raise Conflict(f"{version.ref} cannot be copied: {error.detail}") from None
         review = await self.supply.judged(version, time.time())
         build = await self._build(msgspec.structs.replace(manifest, spec=changed(manifest.spec)), review)
         record = msgspec.structs.replace(version_record(build, None), number=version.number)
@@ -272,11 +279,11 @@ class Deployer:
 
     async def _build(self, manifest: Manifest, review: VersionReview) -> Build:
         """One at a time, since each manifest may be megabytes. Raises QuotaExceeded."""
-        signed = await self.supply.signer.sign(manifest)
+        signed = await self.signer.sign(manifest)
         version, digest, data = await asyncio.to_thread(lambda: (version_id(signed.manifest), *signed_blob(signed)))
         known = self.registry.version(version)
         documents = await self.supply.documents(
-            manifest, signed, review, review.facts.at if known is None else known.created_at
+            manifest, signed, review, self.signer, review.facts.at if known is None else known.created_at
         )
         await self._store(manifest.tenant, ((digest, data), *documents.blobs))
         return Build(

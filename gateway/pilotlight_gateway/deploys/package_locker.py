@@ -12,24 +12,20 @@ import asyncio
 import random
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusError
-from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput, Unavailable
-from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import LockPackages, PackagesLocked
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.packages.package_locks import PackageLock, lock_fault
 from pilotlight_core.model.packages.requirement_texts import requirements_fault
-from pilotlight_core.model.records.nodes import NodeRecord
 from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_core.model.versions.manifest_codec import REQUIREMENTS
+from pilotlight_gateway.supply.package_questions import NodesKnown, NodesSeen, PackageQuestions, is_joined
 
 log = structlog.get_logger(__name__)
 
@@ -63,18 +59,6 @@ class PackageLocker(Protocol):
         ...
 
 
-class ReportedNodes(Protocol):
-    """The nodes that are there."""
-
-    def reports(self, at: float, /) -> Sequence[NodeReport]: ...
-
-
-class NodeRecords(Protocol):
-    """What is on record of nodes."""
-
-    def node_nowait(self, node: str, /) -> NodeRecord | None: ...
-
-
 class _Asked(NamedTuple):
     tenant: str
     base: str
@@ -82,41 +66,23 @@ class _Asked(NamedTuple):
 
 
 class BusLocker:
-    """The `PackageLocker` over the bus, for the gateway of a name; `records` say which nodes joined by a token."""
+    """The `PackageLocker` over the bus; `records` say which nodes joined by a token."""
 
     def __init__(
         self,
-        bus: Bus,
-        fleet: ReportedNodes,
-        records: NodeRecords,
+        questions: PackageQuestions,
+        fleet: NodesSeen,
+        records: NodesKnown,
         *,
-        region: str,
-        gateway: str,
         lock_s: float = LOCK_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._bus = bus
+        self._questions = questions
         self._fleet = fleet
         self._records = records
-        self._region = region
-        self._gateway = gateway
         self._lock_s = lock_s
         self._clock = clock
-        self._pending: dict[tuple[str, str], asyncio.Future[PackagesLocked]] = {}
         self._kept = OrderedDict[_Asked, tuple[float, PackageLock]]()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Take answers until the block ends."""
-        await self._bus.subscribe(subjects.packages_locked(self._region, self._gateway), self.on_answer)
-        yield
-
-    def on_answer(self, subject: str, message: Any, _reply: str) -> None:
-        """A node has answered."""
-        if isinstance(message, PackagesLocked):
-            waiting = self._pending.get((subjects.node_of(subject), message.question))
-            if waiting is not None and not waiting.done():
-                waiting.set_result(message)
 
     async def lock(
         self, tenant: str, base: str, requirements: tuple[str, ...], known: PackageLock | None = None
@@ -128,7 +94,7 @@ class BusLocker:
         if kept is not None and self._clock() - kept[0] <= KEPT_S:
             return kept[1]
         nodes = nodes_for(await self._first_reports(), base)
-        own = [node for node in nodes if not self._is_joined(node)]
+        own = [node for node in nodes if not is_joined(self._records, node)]
         lock = await self._agreed(own or nodes, asked, known, voices=1 if own else min(len(nodes), VOICES))
         if lock is not known:
             self._kept[asked] = self._clock(), lock
@@ -136,10 +102,6 @@ class BusLocker:
             if len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return lock
-
-    def _is_joined(self, node: str) -> bool:
-        record = self._records.node_nowait(node)
-        return record is not None and record.joined
 
     async def _agreed(self, nodes: list[str], asked: _Asked, known: PackageLock | None, *, voices: int) -> PackageLock:
         """What so many of the nodes say alike: a lock, or that there can be none. Raises BadInput and Unavailable."""
@@ -152,7 +114,7 @@ class BusLocker:
             lock = known if answer.reason == "unchanged" else answer.lock
             is_lock = lock is not None and not lock_fault(lock) and lock.requirements == asked.requirements
             if answer.reason != "refused" and not is_lock:
-                why = f"{node} says: {printable(answer.words)}" if answer.words else f"{node} is busy"
+                why = f"a node says: {printable(answer.words)}" if answer.words else "a node is busy"
                 continue
             if answer.reason == "refused":
                 lock = None
@@ -161,7 +123,7 @@ class BusLocker:
                 return lock
             if said[lock] >= voices:
                 raise BadInput(f"The requirements cannot be met:\n{printable(answer.words)}", field="requirements")
-            why = f"{node} has answered alone"
+            why = "one node has answered alone"
         if len(said) > 1:
             log.error(
                 "nodes that joined by a token lock otherwise than each other", tenant=asked.tenant, base=asked.base
@@ -180,24 +142,14 @@ class BusLocker:
         return reports
 
     async def _ask(self, node: str, asked: _Asked, known: PackageLock | None) -> PackagesLocked | None:
-        """A node's answer; None: there is none."""
-        key = node, token(16)
-        waiting: asyncio.Future[PackagesLocked] = asyncio.get_running_loop().create_future()
-        self._pending[key] = waiting
-        question = LockPackages(
-            question=key[1], gateway=self._gateway, tenant=asked.tenant, base=asked.base,
-            requirements=asked.requirements, known_base="" if known is None else known.base_digest,
-            known_python="" if known is None else known.python,
-        )  # fmt: skip
-        try:
-            self._bus.publish_nowait(subjects.lock_packages(self._region, node), question)
-            async with asyncio.timeout(self._lock_s):
-                return await waiting
-        except (TimeoutError, BusError) as error:
-            log.warning("a node does not lock requirements", node=node, error=str(error))
-            return None
-        finally:
-            del self._pending[key]
+        def question(name: str, gateway: str) -> LockPackages:
+            return LockPackages(
+                question=name, gateway=gateway, tenant=asked.tenant, base=asked.base,
+                requirements=asked.requirements, known_base="" if known is None else known.base_digest,
+                known_python="" if known is None else known.python,
+            )  # fmt: skip
+
+        return await self._questions.ask(node, PackagesLocked, question, within_s=self._lock_s)
 
 
 def nodes_for(reports: Sequence[NodeReport], base: str) -> list[str]:

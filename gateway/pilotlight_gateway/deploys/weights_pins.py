@@ -32,6 +32,22 @@ async def pinned_weights(weights: PushedWeights, tenant: str, request: DeployReq
     return pins
 
 
+async def pushed_signatures(weights: PushedWeights, tenant: str, pins: Pins) -> dict[str, dict[str, bytes]]:
+    """By function, what was signed of the weights that it gets, when they were pushed.
+
+    Raises:
+        BadInput: the store has lost one.
+    """
+    found: dict[tuple[str, str], bytes | None] = {}
+    for one in (entry for entries in pins.values() for entry in entries):
+        if (one.name, one.digest) not in found:
+            found[one.name, one.digest] = await weights.signature(tenant, one.name, one.digest)
+    return {
+        function: {one.name: text for one in entries if (text := found[one.name, one.digest]) is not None}
+        for function, entries in pins.items()
+    }
+
+
 async def _entry(
     weights: PushedWeights, tenant: str, function: DeployFunction, text: str, known: dict[str, ArtifactEntry]
 ) -> ArtifactEntry:

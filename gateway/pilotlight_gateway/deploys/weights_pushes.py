@@ -12,14 +12,17 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
+from pilotlight_core.host.supply.trust_keys import MemoryTrust, TrustReader
 from pilotlight_core.model.api.weights_api import (
     PushResponse,
     RevisionInfo,
+    SignatureInfo,
     WeightsDetail,
     WeightsFile,
     WeightsInfo,
@@ -42,11 +45,20 @@ from pilotlight_core.model.versions.pushed_weights import (
 from pilotlight_gateway.bodies.artifact_rules import repeated_sizes
 from pilotlight_gateway.deploys.blob_usage import BlobUsage, check_blob_bytes
 from pilotlight_gateway.deploys.present_files import staying_files
+from pilotlight_gateway.deploys.rules.weights_rules import WeightsPush
+from pilotlight_gateway.supply.weights_signatures import check_pushed, pushed_signature, signature_info
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.quotas import check_quota
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 ROOM = "remove weights, or delete an app"
+
+
+class _Signature(NamedTuple):
+    """One that was verified; empty: there is none."""
+
+    digest: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,15 +68,20 @@ class PushedWeights:
     registry: RegistryPort
     blobs: BlobStore
     usage: BlobUsage
+    trust: TrustReader = field(default_factory=MemoryTrust)
+    """Whose signatures over weights count."""
     wall: Callable[[], float] = time.time
 
-    async def push(self, principal: Principal, pushed: ArtifactEntry, pickles: tuple[str, ...]) -> PushResponse:
-        """Store weights under a name, or say which of their parts to upload first. `pushed` is checked (`read_push`).
+    async def push(self, principal: Principal, asked: WeightsPush) -> PushResponse:
+        """Store weights under a name, or say which of their parts to upload first. `asked` is checked (`read_push`).
 
         Raises:
-            BadInput: a part has another size than is stored. QuotaExceeded: names the limit. Conflict.
+            BadInput: a part has another size than is stored, or the signature does not hold. QuotaExceeded: names the
+                limit. Conflict.
         """
-        tenant, name = principal.tenant, check_name(pushed.name, "name")
+        pushed, tenant = asked.entry, principal.tenant
+        name = check_name(pushed.name, "name")
+        sign = await self._signature(tenant, asked)
         listing = await asyncio.to_thread(listing_of, pushed.parts)
         digest, size = hashlib.sha256(listing).hexdigest(), bytes_of((pushed,))
         record = await self.registry.weights(tenant, name)
@@ -75,12 +92,17 @@ class PushedWeights:
             self._check_room(tenant, record, digest)
             # A part takes room on nodes as often as it is named.
             more = [len(listing), *repeated_sizes(pushed.parts)]
+        if sign.digest:
+            more.append(len(asked.signature))
         if missing := await self._missing(tenant, pushed, await self._needed(tenant, newest), more):
             return PushResponse(name=name, digest=digest, size=size, missing=missing)
         await self.blobs.put(tenant, digest, listing)  # also if it should be there: the store may have lost it
-        if is_newest:
-            return PushResponse(name=name, digest=digest, size=size, unchanged=True)
-        self.usage.add(tenant, len(listing))
+        if sign.digest:
+            await self.blobs.put(tenant, sign.digest, asked.signature)
+        if newest is not None and is_newest and sign.digest in ("", newest.signature):
+            signed = await self._signed(tenant, newest)
+            return PushResponse(name=name, digest=digest, size=size, unchanged=True, signed=signed)
+        self.usage.add(tenant, len(asked.signature) + (0 if is_newest else len(listing)))
         revision = WeightsRevision(
             digest=digest,
             files=sum(1 for _ in files_of(pushed)),
@@ -88,17 +110,42 @@ class PushedWeights:
             size=size,
             pushed_at=self.wall(),
             pushed_by=principal.key_id,
-            pickles=pickles,
+            pickles=asked.pickles,
+            signature=sign.digest,
+            signed_by=sign.hint,
         )
+        made = revision
 
         def changed(present: WeightsRecord | None) -> WeightsRecord:
+            nonlocal made
             before = present or WeightsRecord(tenant=tenant, name=name)
+            made = _signed_as_before(revision, before)
             kept = _others(before, digest, revision.pushed_at)
             _check_revisions(kept)
-            return replace(before, revisions=(*kept, revision))
+            return replace(before, revisions=(*kept, made))
 
         await self.registry.change_weights(tenant, name, changed)
-        return PushResponse(name=name, digest=digest, size=size)
+        signed = await self._signed(tenant, made)
+        return PushResponse(name=name, digest=digest, size=size, unchanged=is_newest, signed=signed)
+
+    async def signature(self, tenant: str, name: str, digest: str) -> bytes | None:
+        """What the tenant has signed of weights; None: it has not.
+
+        Raises:
+            BadInput: the store has lost it.
+        """
+        return await pushed_signature(self.blobs, await self.registry.weights(tenant, name), digest)
+
+    async def _signature(self, tenant: str, asked: WeightsPush) -> _Signature:
+        """Raises BadInput: it does not hold."""
+        if not asked.signature:
+            return _Signature()
+        key = await check_pushed(self.trust, tenant, asked.entry, asked.signature, self.wall())
+        return _Signature(hashlib.sha256(asked.signature).hexdigest(), key.hint)
+
+    async def _signed(self, tenant: str, revision: WeightsRevision) -> SignatureInfo | None:
+        trust = await self.trust.read(tenant) if revision.signed_by else None
+        return signature_info(revision.signed_by, trust, self.wall())
 
     async def _missing(
         self, tenant: str, pushed: ArtifactEntry, needed: frozenset[str], more: list[int]
@@ -134,12 +181,15 @@ class PushedWeights:
         allowed, used = self.registry.limits(tenant, "").tenant.record_bytes, self.registry.bytes_of(tenant)
         check_quota(tenant, "record_bytes", allowed, used, "bytes of records", ROOM)
 
-    def listed(self, tenant: str) -> list[WeightsInfo]:
+    async def listed(self, tenant: str) -> list[WeightsInfo]:
         """All of a tenant's, by name."""
         records = sorted(self.registry.iter_weights(tenant), key=lambda record: record.name)
-        users = self._users(tenant)
+        users, trust, at = self._users(tenant), await self.trust.read(tenant), self.wall()
         return [
-            WeightsInfo(name=record.name, revisions=[_info(one, users) for one in record.present])
+            WeightsInfo(
+                name=record.name,
+                revisions=[_info(one, users, signature_info(one.signed_by, trust, at)) for one in record.present],
+            )
             for record in records
             if record.present
         ]
@@ -156,7 +206,8 @@ class PushedWeights:
             WeightsFile(path=parts[0].path, size=sum(part.size for part in parts), parts=len(parts))
             for parts in files_of(entry)
         ]
-        return WeightsDetail(name=ref.name, revision=_info(revision, self._users(tenant)), contents=files)
+        shown = _info(revision, self._users(tenant), await self._signed(tenant, revision))
+        return WeightsDetail(name=ref.name, revision=shown, contents=files)
 
     async def find(self, tenant: str, ref: WeightsRef) -> WeightsRevision:
         """What a ref names, as the bus has it.
@@ -253,7 +304,15 @@ def _check_revisions(kept: tuple[WeightsRevision, ...]) -> None:
         raise QuotaExceeded(f"These weights were pushed {MOST_REVISIONS} times, which is the most: remove older ones.")
 
 
-def _info(revision: WeightsRevision, users: dict[str, list[str]]) -> RevisionInfo:
+def _signed_as_before(revision: WeightsRevision, record: WeightsRecord) -> WeightsRevision:
+    """What is pushed again without a signature keeps the one that it had."""
+    before = next((one for one in record.present if one.digest == revision.digest), None)
+    if revision.signature or before is None:
+        return revision
+    return replace(revision, signature=before.signature, signed_by=before.signed_by)
+
+
+def _info(revision: WeightsRevision, users: dict[str, list[str]], signed: SignatureInfo | None) -> RevisionInfo:
     return RevisionInfo(
         digest=revision.digest,
         files=revision.files,
@@ -262,6 +321,7 @@ def _info(revision: WeightsRevision, users: dict[str, list[str]]) -> RevisionInf
         pushed_by=revision.pushed_by,
         pickles=list(revision.pickles),
         functions=sorted(users.get(revision.digest, ())),
+        signed=signed,
     )
 
 

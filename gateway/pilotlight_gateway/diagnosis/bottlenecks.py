@@ -39,6 +39,7 @@ HYPOTHESES: tuple[Callable[[DiagnosisCase], Suspect | None], ...] = (
     batch_causes.batch_starved,
     capacity_causes.placement_bound,
     caller_causes.noisy_neighbour,
+    caller_causes.jobs_bound,
     path_causes.cpu_bound,
     capacity_causes.gpu_bound,
     capacity_causes.cold_bound,

@@ -6,7 +6,7 @@ import math
 
 from pilotlight_gateway.diagnosis.call_samples import mean_total, tail_ms, tail_stage
 from pilotlight_gateway.diagnosis.capacity_causes import MOST_SLOTS, SLOWED
-from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, QUOTA_CODES, DiagnosisCase
+from pilotlight_gateway.diagnosis.diagnosis_case import BUDGET_CODES, COMFORTABLE, HIGH, QUOTA_CODES, DiagnosisCase
 from pilotlight_gateway.diagnosis.diagnosis_window import QUEUE, CallSample, DiagnosisWindow, FlowFacts, StageTimes
 from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, CureCost, Promise, Suspect
 
@@ -116,6 +116,40 @@ def client_bound(case: DiagnosisCase) -> Suspect | None:
             ),
         ),
         promises=(Promise(metric="rate", value=min(wanted, 0.8 * can), tolerance=0.2),),
+    )
+
+
+def jobs_bound(case: DiagnosisCase) -> Suspect | None:
+    """Jobs fill the containers that calls wait for."""
+    window = case.window
+    together = case.busy + case.jobs_busy
+    if together < HIGH or case.jobs_busy < MOST_SLOTS * together or case.rho >= HIGH:
+        return None
+    if case.means[QUEUE] < WAITS_MS and CallTrouble.FULL not in case.severity:
+        return None
+    change = case.with_containers(case.ready)
+    then, gains = case.after(change)
+    function, more = case.what.partition("@")[0], math.ceil(case.ready * together / COMFORTABLE)
+    wider = f"--min {more}" if window.max_containers >= more else f"--min {more} --max {more}"
+    return Suspect(
+        name="jobs",
+        gains=gains | {CallTrouble.FULL: 0.8, CallTrouble.RATE: 0.5},
+        says=(
+            f"Jobs are in the way: runs of jobs keep the {case.devices} of {case.what} busy {case.jobs_busy:.0%} of "
+            f"the time, its calls {case.busy:.0%}, and these wait {case.means[QUEUE]:.3g} ms."
+        ),
+        evidence=(f"without jobs its calls would ask for {case.rho:.0%} of what its containers can do",),
+        cures=(
+            Cure(cost=CureCost.CALLER, what="give its jobs the priority batch: calls go before them"),
+            Cure(
+                cost=CureCost.GPU_TIME,
+                what=f"{more} containers for both",
+                command=f"pilotlight scale {function} {wider}",
+                changes={"min_containers": float(more), "max_containers": float(max(more, window.max_containers))},
+            ),
+        ),
+        promises=(Promise(metric="p95_ms", value=then, tolerance=0.6, at_most=True),),
+        change=change,
     )
 
 

@@ -13,6 +13,7 @@ from pilotlight_gateway.diagnosis.bottlenecks import Diagnosis
 from pilotlight_gateway.diagnosis.diagnosis_window import DiagnosisWindow
 from pilotlight_gateway.diagnosis.measured_metrics import measured_metrics
 from pilotlight_gateway.diagnosis.suspects import CallTrouble, Cure, Promise, Suspect
+from pilotlight_gateway.tenancy.shown_names import shown_gateways
 
 OPERATORS_COMMANDS = ("pilotlight quota", "pilotlight placement")
 """Only an operator may run these."""
@@ -38,7 +39,7 @@ def diagnosis_info(
         next=_cause_info(found.then, operator=operator) if found.then is not None else None,
         others=tuple(_cause_info(other, operator=operator) for other in found.others),
         metrics={name: _rounded(value) for name, value in measured_metrics(window).items()},
-        silent=silent if operator else (),
+        silent=tuple(shown_gateways(silent, operator=operator)),
     )
 
 

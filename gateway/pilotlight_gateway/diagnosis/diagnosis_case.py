@@ -134,6 +134,12 @@ class DiagnosisCase:
         return min(1.0, self.window.busy_s / max(1e-9, self.window.containers * self.window.seconds))
 
     @cached_property
+    def jobs_busy(self) -> float:
+        """The part of their time in which containers ran jobs."""
+        window = self.window
+        return min(1.0, window.jobs_busy_s / max(1e-9, window.containers * window.seconds))
+
+    @cached_property
     def loop(self) -> float:
         return self.window.loop_part or 0.0
 

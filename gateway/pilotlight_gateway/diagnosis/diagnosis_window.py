@@ -190,6 +190,8 @@ class DiagnosisWindow:
     # -- its containers
     busy_s: float | None = None
     """Time in which they ran calls, of all of them together."""
+    jobs_busy_s: float = 0.0
+    """Time in which they ran jobs, beside that."""
     guest_cpu_s: float | None = None
     """Of their processors."""
     throttled_s: float | None = None

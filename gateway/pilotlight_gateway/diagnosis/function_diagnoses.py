@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pilotlight_core.model.limits import EffectiveLimits, Limits
 from pilotlight_core.model.messages.node_messages import ContainerReport, ContainerState, SliceReport
 from pilotlight_core.model.messages.scheduling import GatewayLoad
-from pilotlight_core.model.messages.seeing.tallies import HomeTally
+from pilotlight_core.model.messages.seeing.tallies import JOBS, FunctionTally, HomeTally
 from pilotlight_core.model.scaling.scale_bounds import bounds_of
 from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import WHOLE_DEVICE
@@ -34,6 +34,7 @@ from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
+NO_RUNS = FunctionTally()
 FUNCTIONS_AT_ONCE = 30
 """Of one answer about all functions of a tenant."""
 CALL_LIMITS = ("requests_per_s", "concurrency", "cost_per_s", "tokens_per_s")
@@ -134,7 +135,8 @@ class FunctionDiagnoses:
         home = window.homes.get(version.id, window.home if len(window.homes) < 2 else HomeTally())
         since = max(window.since_ns, tally.since_ns) / 1e9
         seconds = max(1.0, window.until_ns / 1e9 - since)
-        counted = CountedWindow(seconds=seconds, tally=tally, home=home, gateways=window.gateways)
+        jobs = window.by_version.get((version.id, JOBS), NO_RUNS)
+        counted = CountedWindow(seconds=seconds, tally=tally, home=home, gateways=window.gateways, jobs=jobs)
         return diagnosis_window(counted, self._observed(version, tally.arrivals / seconds, minutes), wanted_per_s)
 
     def _observed(self, version: VersionRecord, rate: float, minutes: int) -> ObservedFunction:

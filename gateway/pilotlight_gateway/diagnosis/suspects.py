@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
+from pilotlight_core.model.api.seeing.diagnosis_api import keeps_promise
 from pilotlight_gateway.diagnosis.call_samples import StageChange
-
-MORE_IS_BETTER = ("rate", "tokens_per_s")
-"""Metrics of which more than was promised breaks no promise."""
 
 
 class CallTrouble(StrEnum):
@@ -62,13 +60,7 @@ class Promise:
 
     def is_kept(self, now: float) -> bool:
         """Whether what is measured afterwards is what was promised."""
-        most = self.value + self.tolerance * abs(self.value)
-        slack = 1.0 if self.metric.endswith("_ms") else 0.01
-        if self.at_most:
-            return now <= most + slack
-        if self.metric in MORE_IS_BETTER:
-            return now >= self.value * (1 - self.tolerance)
-        return abs(now - self.value) <= max(self.tolerance * abs(self.value), slack if self.value else 1e-9)
+        return keeps_promise(self, now)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,8 @@ class CountedWindow:
     tally: FunctionTally
     home: HomeTally
     gateways: tuple[GatewayTally, ...] = ()
+    jobs: FunctionTally = field(default_factory=FunctionTally)
+    """Of its runs of jobs."""
 
 
 def diagnosis_window(
@@ -116,6 +118,7 @@ def diagnosis_window(
         breaker=function.breaker,
         died=died,
         busy_s=metered_s(tally, _mean_ppm(function)),
+        jobs_busy_s=metered_s(counted.jobs, _mean_ppm(function)) or 0.0,
         guest_cpu_s=history.cpu_ms / 1000 if history.cpu_ms else None,
         throttled_s=history.throttled_ms / 1000 if history.cpu_ms else None,
         cores=spec.most_cpu_millis / 1000,

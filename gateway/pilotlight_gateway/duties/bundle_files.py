@@ -34,7 +34,7 @@ class BundleFiles:
         self._blobs = blobs
         self._manifests: dict[str, set[str]] = {}
         self._documents: dict[str, set[str]] = {}
-        """Of versions' evidence."""
+        """Of versions' evidence, and signatures over weights."""
         for version in versions:
             self._manifests.setdefault(version.tenant, set()).add(version.manifest_sha256)
             if version.evidence is not None:
@@ -42,7 +42,8 @@ class BundleFiles:
         self._listings: dict[str, set[str]] = {}
         for record in weights:
             self._listings.setdefault(record.tenant, set()).update(one.digest for one in record.kept_at(at))
-
+            signatures = {one.signature for one in record.kept_at(at) if one.signature}
+            self._documents.setdefault(record.tenant, set()).update(signatures)
         self._uploaded: dict[str, set[str]] = {}
         for file in files:
             if file.is_kept(at):

@@ -33,7 +33,7 @@ FOLLOWED = {
     "models": (subjects.REGISTRY_BUCKET, "model.{tenant}.*"),
     "files": (subjects.REGISTRY_BUCKET, "file.{tenant}.*"),
     "policies": (subjects.REGISTRY_BUCKET, "policy.{tenant}"),
-    "evidence of rollouts": (subjects.EVIDENCE_BUCKET, "{tenant}.*"),
+    "evidence of rollouts": (subjects.EVIDENCE_BUCKET, "{tenant}.>"),
     "batches": (subjects.BATCH_BUCKET, "{tenant}.*"),
     "webhooks": (subjects.WEBHOOK_BUCKET, "{tenant}.*"),
     "what is taken of budgets": (subjects.BUDGET_BUCKET, "home.{tenant}"),

@@ -17,6 +17,7 @@ from pilotlight_gateway.calls.call_port import (
     CallWaiter,
     ChunkEvent,
     ChunkTaker,
+    RelayedCalls,
     StageEvent,
 )
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -187,21 +188,13 @@ class FallbackStream:
         await self._events.aclose()
 
 
-class FallbackCalls:
+class FallbackCalls(RelayedCalls):
     """A `CallPort` over another one, whose calls may fall back. `clock`: monotonic seconds."""
 
     def __init__(self, calls: CallPort, instead_of: InsteadOf, clock: Callable[[], float]) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._instead_of = instead_of
         self._clock = clock
-        self.new_id = calls.new_id
-        self.address_of_home = calls.address_of_home
-        self.cancel = calls.cancel
-        self.status = calls.status
-        self.containers = calls.containers
-        self.nodes = calls.nodes
-        self.ready = calls.ready
-        self.statistics = calls.statistics
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         if call.version.spec.fallback is UNSET:

@@ -19,6 +19,8 @@ MINUTES = 60
 ENGINE_SAMPLES = 120
 """Of a version: the last ones."""
 REASON_CHARS = 200
+REMEMBERED_S = 60.0
+"""For so long a container that has ended is remembered since it was last told of; nodes tell for ten seconds."""
 ORDERED = (ContainerState.DRAINING, ContainerState.PARKED)
 """Who ends out of these was told to."""
 SERVING = (ContainerState.READY, *ORDERED)
@@ -87,8 +89,8 @@ class ContainerHistory:
         self._versions: OrderedDict[str, VersionHistory] = OrderedDict()
         self._nodes: dict[str, tuple[str, int, float, dict[str, _Seen]]] = {}
         """By node: its incarnation, the revision and instant of the report that was read last, and its containers."""
-        self._ends: dict[str, frozenset[str]] = {}
-        """By node: the containers that it said had ended."""
+        self._ends: dict[str, dict[str, float]] = {}
+        """By node: the containers that have ended, and when that was last said."""
 
     def on_report(self, report: NodeReport, at: float) -> None:
         """Read a node's report, if it is time."""
@@ -98,7 +100,8 @@ class ContainerHistory:
             return
         if instance and instance != report.instance:
             seen = {}  # its containers went with the incarnation, which is no fault of theirs
-        self._nodes[report.node] = (report.instance, report.revision, at, self._read(report, seen, at))
+        is_first = instance != report.instance
+        self._nodes[report.node] = (report.instance, report.revision, at, self._read(report, seen, at, is_first))
 
     def forget_node(self, node: str) -> None:
         """A node has stopped in order, or is silent for long."""
@@ -119,7 +122,8 @@ class ContainerHistory:
         known = self._versions.get(version)
         return [sample for at, sample in known.engines if at >= since] if known is not None else []
 
-    def _read(self, report: NodeReport, seen: dict[str, _Seen], at: float) -> dict[str, _Seen]:
+    def _read(self, report: NodeReport, seen: dict[str, _Seen], at: float, is_first: bool) -> dict[str, _Seen]:
+        """`is_first`: nothing of this incarnation was read before, so that nobody here knows what has ended on it."""
         now: dict[str, _Seen] = {}
         for container in report.containers:
             if container.state is not ContainerState.GONE:
@@ -129,13 +133,15 @@ class ContainerHistory:
             if name not in now:
                 was_ready = ended[name].was_ready if name in ended else last.was_ready
                 self._end(last, was_ready=was_ready, at=at)
-        known = self._ends.get(report.node, frozenset())
+        known = self._ends.get(report.node, {})
         for name, each in ended.items():  # it came and went between two reports that were read
-            if name not in now and name not in seen and name not in known:
+            if name not in now and name not in seen and name not in known and not is_first:
                 minute = self._of(each.version).minute(at)
                 minute.starts += 1
                 minute.failed_starts += not each.was_ready
-        self._ends[report.node] = frozenset(ended) | (seen.keys() - now.keys())
+        # It may be gone from a report before the node says that it ended.
+        kept = {name: said_at for name, said_at in known.items() if said_at > at - REMEMBERED_S}
+        self._ends[report.node] = kept | dict.fromkeys((*ended, *(seen.keys() - now.keys())), at)
         return now
 
     def _of(self, version: str) -> VersionHistory:

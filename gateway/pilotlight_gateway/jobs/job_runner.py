@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import msgspec
+import structlog
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
@@ -41,6 +42,7 @@ from pilotlight_gateway.splits.split_calls import STALE
 from pilotlight_gateway.splits.splits import Chosen
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time
 
+log = structlog.get_logger(__name__)
 LOOK_AGAIN_S = 1.0
 """Between two looks at a job that another gateway runs."""
 PAUSE_S = 1.0
@@ -106,7 +108,8 @@ class JobRunner:
             assert job.runner is not None  # noqa: S101 - what runs has one
             if job.runner != ground.me and await ground.store.is_alive(job.runner):
                 return at + LOOK_AGAIN_S
-            return await self._write(jobs.interrupted(job, at, f"gateway {job.runner.name} is gone"))
+            log.info("a job's gateway is gone", job=job.id, gateway=job.runner.name)
+            return await self._write(jobs.interrupted(job, at, "its gateway is gone"))
         if at >= job.expires_at:
             return await self._write(jobs.expired(job, at))
         if at < job.run_at:
@@ -264,8 +267,7 @@ class JobRunner:
         ground, usage = self._ground, call.usage
         assert usage is not None  # noqa: S101 - jobs have one
         # A run that used nothing was never begun, whatever was written before: an agent had turned it away.
-        used = bool(usage.known or usage.lost or usage.is_open)
-        began = used and failure is not NO_START and not start.progress.unsent
+        began = usage.is_begun and failure is not NO_START and not start.progress.unsent
         if not began and (failure.code == "cancelled" or start.progress.unsent):
             async with self._interruptible(call, start):
                 unsent = await start.find_unsent()

@@ -46,6 +46,7 @@ def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
         _fold_running(evidence, call, canary=canary)
     else:
         _fold_ended(evidence, call, canary=canary)
+        evidence.told.pop(call.call_id, None)
 
 
 def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
@@ -60,8 +61,12 @@ def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool)
         _note_event(evidence, "degraded", call, canary=canary)
         evidence.leave_out("a fallback ran it")
         return
-    batch = _batch_of(evidence, call, canary=canary)
+    is_late = call.batch in evidence.parted
+    batch = None if is_late else _batch_of(evidence, call, canary=canary)
     _fold_failure(evidence, call, batch, canary=canary)
+    if is_late:  # such as one that the old version has run again
+        evidence.leave_out("the rest of its batch is counted")
+        return
     if not is_warm(call):
         evidence.leave_out("the container was cold" if call.is_cold else "first calls of a container")
         _fold_start(evidence, call, canary=canary)
@@ -111,16 +116,26 @@ def _take_back(evidence: FunctionEvidence, call: ComparedCall) -> None:
 
 
 def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
-    """A call has run longer than is usual: that is known before it ends."""
-    if not is_warm(call) or call.unit:
+    """A call has run longer than is usual: that is known before it ends, and counts once for it or for its batch.
+
+    Where too many hang to remember them, each counts when it ends.
+    """
+    if not is_warm(call) or call.unit or call.batch in evidence.parted:
         return
-    reading = evidence.strata.measure(call)
-    if reading is not None and _is_slow(evidence, reading, canary=canary):
-        batch = evidence.batches.get(call.batch) if call.batch else None
-        if not is_repeated(evidence.told, call.call_id, MOST_HANGING) and (batch is None or "slow" not in batch.events):
-            if batch is not None:
-                batch.events.append("slow")
-            _note_event(evidence, "slow", call, canary=canary)
+    reading, name = evidence.strata.measure(call), _observed_as(call)
+    if reading is None or not _is_slow(evidence, reading, canary=canary):
+        return
+    batch = evidence.batches.get(call.batch)
+    if batch is not None and "slow" in batch.events:
+        return
+    if name not in evidence.told and len(evidence.told) < MOST_HANGING:
+        evidence.told[name] = call.at
+        _note_event(evidence, "slow", call, canary=canary)
+
+
+def _observed_as(call: ComparedCall) -> str:
+    """What is one observation: a call's batch, or the call itself."""
+    return call.batch or call.call_id
 
 
 def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
@@ -179,6 +194,10 @@ def _why_no_event(evidence: FunctionEvidence, call: ComparedCall, batch: Pending
         if "errors" in batch.events:
             return "its batch's failure is counted"
         batch.events.append("errors")
+    elif call.batch in evidence.parted:
+        if evidence.parted[call.batch]:
+            return "its batch's failure is counted"
+        evidence.parted[call.batch] = True
     if call.unit and evidence.is_sticky and is_repeated(evidence.dead, f"unit {call.unit}"):
         return "its unit's failure is counted"
     return None
@@ -220,7 +239,7 @@ def _measured(
         return []
     if (reading := evidence.strata.measure(call)) is not None:
         for event in _events_of(evidence, reading, call, canary=canary):
-            if event == "slow" and call.call_id in evidence.told:
+            if event == "slow" and _observed_as(call) in evidence.told:
                 continue
             if batch is not None:
                 if event in batch.events:
@@ -362,6 +381,9 @@ def _batch_of(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -
             if len(evidence.batches) < MOST_BATCHES and oldest.at + WHOLE_AFTER_S > call.at:
                 break
             _end_batch(evidence, name)
+            evidence.parted[name] = "errors" in oldest.events
+            if len(evidence.parted) > MOST_BATCHES:
+                del evidence.parted[next(iter(evidence.parted))]
         batch = evidence.batches[call.batch] = PendingBatch(call.batch_size, canary, call.rho, call.at)
     batch.calls += 1
     return batch
@@ -370,4 +392,5 @@ def _batch_of(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -
 def _end_batch(evidence: FunctionEvidence, name: str) -> None:
     """A batch is whole, or has waited for long enough: it is one observation."""
     batch = evidence.batches.pop(name)
+    evidence.told.pop(name, None)
     _note_measured(evidence, batch.means(), canary=batch.canary, rho=batch.rho)

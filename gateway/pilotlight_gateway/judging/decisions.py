@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from pilotlight_core.model.rollouts.rollout_record import WHOLE, Rollout, RolloutState, Verdict
+from pilotlight_core.model.rollouts.rollout_record import WHOLE, WHY_HELD, Rollout, RolloutState, Verdict
 from pilotlight_core.model.rollouts.split import twin_share_of
 from pilotlight_gateway.judging.evidence import HOLD, Evidence
 from pilotlight_gateway.judging.verdicts import SPLIT_INVALID, canary_calls, verdict_of
@@ -51,6 +51,8 @@ class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     checks: str | None = None
     """Of schemas, policy and signature: None, they are not done; "", they are passed; else why not."""
+    refused: str = ""
+    """Why a policy, or a key, that has changed since refuses the new version by now; "": none does."""
     is_ready: bool = False
     """Whether the canary and its twin have the containers that they start with."""
     has_containers: bool = True
@@ -145,6 +147,8 @@ def _next(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts,
     """Where a rollout goes from its state, if nothing is against it."""
     if rollout.state in BEFORE_CALLS:
         return _begun(evidence, rollout, at, facts, verdict)
+    if facts.refused:  # nothing is ended for it, and nothing goes on
+        return _held(rollout, at, "policy", verdict, facts.refused)
     if rollout.state is RolloutState.PAIRS:
         return _after_pairs(evidence, rollout, at, facts, verdict)
     if rollout.share < _target(rollout):
@@ -291,27 +295,18 @@ def _moved(rollout: Rollout, at: float, state: RolloutState, verdict: Verdict) -
     )
 
 
-def _held(rollout: Rollout, at: float, why: str, verdict: Verdict) -> RolloutDecision:
-    """It stays where it is. What is only a matter of time is not written: each revision is read by every gateway."""
+def _held(rollout: Rollout, at: float, why: str, verdict: Verdict, says: str = "") -> RolloutDecision:
+    """It stays where it is, for the word `why`, of which `says` is a sentence of its own.
+
+    What is only a matter of time is not written: each revision is read by every gateway.
+    """
     held = "" if why == "waiting" else why
     if held == rollout.held:
         return RolloutDecision(verdict=verdict)
     after = replace(rollout, held=held, held_since=at if held else 0.0, verdict=verdict)
-    says = f"The rollout does not go on: {WHY.get(why, why)}."
+    says = f"The rollout does not go on: {says or WHY_HELD.get(why, why) + '.'}"
     news = (RolloutNews("rollout.held", says),) if held else ()
     return RolloutDecision(action=Action.MOVE, rollout=after, reason=held, verdict=verdict, news=news)
-
-
-WHY = {
-    "no_capacity": "there is no ready capacity for its share",
-    "evidence": f"E is, or was within {QUIET_S / 60:.0f} minutes, {HOLD:.0f} or more",
-    "invalid_split": "calls do not come as they are split",
-    "calls": "too few calls of the new version were compared at this step",
-    "gate": "its gate has not said yes",
-    "undecided": "nothing is proven, and it is to be held then",
-    "frozen": "it is frozen",
-}
-"""By the word in `Rollout.held`."""
 
 
 def _rolled_back(reason: str, verdict: Verdict, *, marked: bool = True) -> RolloutDecision:

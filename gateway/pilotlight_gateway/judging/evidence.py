@@ -19,9 +19,11 @@ from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
 from pilotlight_gateway.judging.guards.event_guard import EventGuard
 from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_guards, weights_of
+from pilotlight_gateway.judging.guards.pair_guard import PairGuard
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.sticky_units import MOST_UNITS
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.judging.usual.strata import MOST_SAMPLES, is_measured
 from pilotlight_gateway.judging.usual.tolerance import PAIR_TOLERANCE, learnt_spread, live_tolerance
 
@@ -141,10 +143,9 @@ def fold(evidence: Evidence, seq: int, calls: Iterable[ComparedCall]) -> Evidenc
     return evidence
 
 
-def slow_after_ms(evidence: Evidence, call: ComparedCall) -> float | None:
-    """When a call like this one is slow; None: too little is known. `call` needs what is known before it ends."""
-    function = evidence.functions.get(call.function)
-    return None if function is None else function.slow_after_ms(call)
+def slow_limits_of(evidence: Evidence) -> SlowLimits:
+    """From when on calls are slow, as of now."""
+    return SlowLimits(evidence.rollout, {name: one.slow_limits() for name, one in evidence.functions.items()})
 
 
 def encode_evidence(evidence: Evidence) -> bytes:
@@ -173,7 +174,8 @@ def _function_of(terms: RolloutTerms, *, streams: bool, pairs: bool) -> Function
         weights=weights,
         whole=sum(weights.values()),
         events={name: EventGuard() for name in events},
-        amounts={name: AmountGuard() for name in amounts},
+        amounts={name: AmountGuard(canary_squares=0.0, other_squares=0.0) for name in amounts},
+        pairs=PairGuard(squares=0.0),
         customs={guard.name: guard.kind == "event" for guard in terms.guards},
         event_proofs={name: EventProof() for name in events if name in PROVEN_EVENTS},
         amount_proofs={name: AmountProof() for name in weights if name in PROVEN_AMOUNTS},

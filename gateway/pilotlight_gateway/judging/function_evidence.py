@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
-from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
-from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_gateway.judging.batch_observations import PendingBatch
 from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
 from pilotlight_gateway.judging.guards.crash_guard import CrashGuard
@@ -18,9 +14,8 @@ from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
 from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
+from pilotlight_gateway.judging.usual.slow_limits import FunctionSlowLimits
 from pilotlight_gateway.judging.usual.strata import Strata
-from pilotlight_gateway.judging.usual.tolerance import tolerated
-from pilotlight_gateway.judging.usual.usual_amounts import size_of
 from pilotlight_gateway.judging.usual.usual_levels import UsualLevel
 
 
@@ -64,7 +59,10 @@ class FunctionEvidence(msgspec.Struct):
     failed: dict[str, list[float]] = {}
     """Calls of the canary that failed: rho, and the factors of the guard on crashes."""
     told: dict[str, float] = {}
-    """Calls that were slow before they ended."""
+    """Calls and batches that were slow before they ended, until they have."""
+    parted: dict[str, bool] = {}
+    """Batches that were taken as they were, and whether their failure is counted: times that come later count no more.
+    """
     started: dict[str, float] = {}
     """Containers whose start was counted, and nodes where a side has started before."""
 
@@ -95,14 +93,9 @@ class FunctionEvidence(msgspec.Struct):
         found |= {name: proof.within for name, proof in self.event_proofs.items()}
         return {name: within for name, within in found.items() if within is not None}
 
-    def slow_after_ms(self, call: ComparedCall) -> float | None:
-        """When a call like this one is slow; None: too little is known."""
-        stratum = self.strata.of(call)
-        if stratum is None or (usual := stratum.latency) is None:
-            return None
-        line = usual.level + usual.slope * size_of(call)
-        tolerance = tolerated(self.tolerance, math.exp(line)) if call.arm == Arm.CANARY else 0.0
-        return math.exp(line + usual.high + tolerance)
+    def slow_limits(self) -> FunctionSlowLimits:
+        """From when on its calls are slow, as of now."""
+        return FunctionSlowLimits(self.tolerance, self.strata.usual_times())
 
     def leave_out(self, reason: str) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1

@@ -51,6 +51,11 @@ class CallUsage:
     def is_open(self) -> bool:
         return self._open
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether a start may have used something."""
+        return bool(self.known or self.lost or self._open)
+
     def keep_open(self) -> None:
         self._open = True
 

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS
 from pilotlight_core.model.messages.scheduling import TalliesTold
-from pilotlight_core.model.messages.seeing.tallies import CallTotals
+from pilotlight_core.model.messages.seeing.tallies import JOBS, CallTotals
 from pilotlight_gateway.tally.tally_totals import GAP_SECONDS, TotalCounts
 from pilotlight_gateway.tally.tally_views import name_of_function
 
@@ -25,6 +25,7 @@ MOST_FUNCTIONS = 50
 the gateway runs: if a function came to be among them later, what "other" has counted would fall."""
 OTHER = "other"
 LABELS = ("function", "gateway")
+NO_TOTALS = CallTotals()
 MODEL = ("model_name",)
 
 
@@ -33,7 +34,11 @@ class ShownTotals(NamedTuple):
 
     function: str
     gateway: str
+    """This run of it: a name says how the platform is built."""
     totals: CallTotals
+    """Of calls whose callers wait."""
+    jobs: CallTotals = NO_TOTALS
+    """Of runs of jobs."""
 
 
 class EngineSums:
@@ -101,10 +106,8 @@ class TenantMetrics:
         units = CounterMetricFamily(
             "pilotlight_function_units", "What functions counted themselves.", labels=(*LABELS, "unit")
         )
-        for function, gateway, totals in self._shown:
-            calls.add_metric((function, gateway, "ok", ""), totals.ended)
-            for code, count in sorted(totals.failures.items()):
-                calls.add_metric((function, gateway, "error", code), count)
+        for function, gateway, totals, _ in self._shown:
+            _add_outcomes(calls, (function, gateway), totals)
             for unit, count in sorted(totals.units.items()):
                 units.add_metric((function, gateway, unit), count)
         yield calls
@@ -116,15 +119,38 @@ class TenantMetrics:
             ("batch_sizes", "The sizes of their batches: divided by their number, the mean."),
         ):
             family = CounterMetricFamily(f"pilotlight_function_{name}", text, labels=LABELS)
-            for function, gateway, totals in self._shown:
+            for function, gateway, totals, _ in self._shown:
                 family.add_metric((function, gateway), getattr(totals, name))
             yield family
         gpu = CounterMetricFamily(
             "pilotlight_function_gpu_seconds", "What calls used of whole GPUs together.", labels=LABELS
         )
-        for function, gateway, totals in self._shown:
+        for function, gateway, totals, _ in self._shown:
             gpu.add_metric((function, gateway), totals.gpu_ms / 1000.0)
         yield gpu
+        yield from self._of_jobs()
+
+    def _of_jobs(self) -> Iterator[Metric]:
+        """Runs of jobs, of functions that had some."""
+        runs = CounterMetricFamily(
+            "pilotlight_function_job_runs", "Runs of jobs that ended.", labels=(*LABELS, "outcome", "code")
+        )
+        gpu = CounterMetricFamily(
+            "pilotlight_function_job_gpu_seconds", "What runs of jobs used of whole GPUs together.", labels=LABELS
+        )
+        units = CounterMetricFamily(
+            "pilotlight_function_job_units", "What functions counted themselves in runs.", labels=(*LABELS, "unit")
+        )
+        for function, gateway, _, jobs in self._shown:
+            if not jobs.ended and not jobs.failures:
+                continue
+            _add_outcomes(runs, (function, gateway), jobs)
+            gpu.add_metric((function, gateway), jobs.gpu_ms / 1000.0)
+            for unit, count in sorted(jobs.units.items()):
+                units.add_metric((function, gateway, unit), count)
+        yield runs
+        yield gpu
+        yield units
 
     def _as_vllm(self) -> Iterator[Metric]:
         """By the function's name as the model's, without labels that vLLM's have not."""
@@ -163,16 +189,26 @@ def shown_totals(told: Iterable[TalliesTold]) -> list[ShownTotals]:
     each as one.
     """
     found = []
-    for answer in told:
-        own: dict[str, TotalCounts] = {}
+    for number, answer in enumerate(told):
+        process = answer.own.process or f"before{number}"
+        own: dict[str, tuple[TotalCounts, TotalCounts]] = {}
         for part in answer.parts:
             if part.totals is not None:
                 name = name_of_function(part.function)
                 if name not in own and len(own.keys() - {OTHER}) >= MOST_FUNCTIONS:
                     name = OTHER
-                own.setdefault(name, TotalCounts()).merge(part.totals)
-        found += [ShownTotals(name, answer.own.gateway, totals.value()) for name, totals in sorted(own.items())]
+                calls, jobs = own.setdefault(name, (TotalCounts(), TotalCounts()))
+                (jobs if part.arm == JOBS else calls).merge(part.totals)
+        found += [
+            ShownTotals(name, process, calls.value(), jobs.value()) for name, (calls, jobs) in sorted(own.items())
+        ]
     return found
+
+
+def _add_outcomes(family: CounterMetricFamily, labels: tuple[str, str], totals: CallTotals) -> None:
+    family.add_metric((*labels, "ok", ""), totals.ended)
+    for code, count in sorted(totals.failures.items()):
+        family.add_metric((*labels, "error", code), count)
 
 
 def _is_model(each: ShownTotals, engines: Mapping[str, EngineSums]) -> bool:

@@ -211,7 +211,7 @@ class NestedCalls:
         if said.id is not None and parent.version.tenant != parent.tenant:
             raise BadInput("id: a shared function gives the calls of other tenants no names.", field="id")
         call.parent = parent.call_id
-        call.traceparent = context_within(parent.call_id, parent.traceparent).header
+        call.traceparent = context_within(parent.call_id, parent.traceparent).text
         # The parent runs no longer than its function may, whenever its caller gives up.
         longest_at = min(parent.deadline_at, self.clock() + parent.version.spec.timeout)
         call.deadline_at = min(call.deadline_at, longest_at)

@@ -21,14 +21,12 @@ from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
 from pilotlight_gateway.splits.split_calls import FAILED, STALE
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
-CONTAINERS_KNOWN = 20_000
-"""Of which it is known how many calls they have had here."""
 HISTORY_CALLS = 4_000
 """Of the old version that are told of one rollout before it compares anything."""
 READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
-"""Calls of one container that end within so long ran in one batch, if they say that they ran in one."""
+"""Calls of one container that end within so long ran in one batch, if their agent does not number batches."""
 TOLD = 10_000
 """Calls of which it is known that a failed start was told."""
 ASKED_S = 0.25
@@ -51,7 +49,6 @@ class ComparedSink:
         self._records = records
         self._note = note
         self._wall = wall
-        self._calls_of: LRUCache[str, int] = LRUCache(CONTAINERS_KNOWN)
         self._history: LRUCache[str, int] = LRUCache(256)
         """By rollout, the calls that were told as its history."""
         self._failed: LRUCache[str, str] = LRUCache(TOLD)
@@ -60,13 +57,12 @@ class ComparedSink:
         """What is told of a call as soon as it is known what the old version makes of it."""
         self._later = later
 
-    def start_failed(self, call: PreparedCall, code: str, container: str) -> None:
+    def start_failed(self, call: PreparedCall, code: str, course: CallResult | None) -> None:
         """A start has failed, and the call is run again: on either side that is what it counts for."""
         side, rollout = call.side, self._rollout_of(call)
         if rollout is None or side is None or not side.rho or call.call_id in self._failed:
             return
-        self._failed[call.call_id] = container
-        course = CallResult(output=b"", container=container)
+        self._failed[call.call_id] = course.container if course is not None else ""
         told = self._compared(rollout, side, call, code, course, {}, 0.0)
         if side.arm is not Arm.CANARY:
             self._note(call.version.tenant, call.version.app, told)
@@ -90,10 +86,8 @@ class ComparedSink:
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
-            course = CallResult(output=b"", container=result.moved_from)
-            self._note(
-                call.version.tenant, call.version.app, self._compared(rollout, side, call, code, course, {}, total_ms)
-            )
+            told = self._compared(rollout, side, call, code, result.moved_from, {}, total_ms)
+            self._note(call.version.tenant, call.version.app, told)
             return
         told = self._compared(rollout, side, call, code, result, stages, total_ms)
         if result.fallback:
@@ -118,6 +112,14 @@ class ComparedSink:
                 return
             told = msgspec.structs.replace(told, also_failed=True)
         self._note(call.version.tenant, call.version.app, told)
+
+    def running_call(self, call: PreparedCall, course: CallResult, execute_ms: float) -> ComparedCall | None:
+        """What the judge is told of a call that runs; None: nobody is told of it."""
+        side, rollout = call.side, self._rollout_of(call)
+        if side is None or rollout is None:
+            return None
+        told = self._compared(rollout, side, call, "", course, {"execute": execute_ms}, 0.0)
+        return msgspec.structs.replace(told, is_running=True)
 
     def pair_ran(self, pair: Pair) -> None:
         """Both shadows of one input have ended."""
@@ -181,10 +183,10 @@ class ComparedSink:
             gpu_type=spent.price if spent is not None else "",
             node=result.grant.node if result is not None and result.grant is not None else "",
             container=container,
-            nth_call=self._nth(container),
+            nth_call=result.nth if result is not None else 0,
             is_cold=cold is not None,
             start_ms=sum(cold.values()) if cold is not None else 0.0,
-            batch=f"{container}/{int(at / BATCH_S)}" if batch_size > 1 else "",
+            batch=_batch_of(result, batch_size, at) if result is not None else "",
             batch_size=batch_size,
             tokens=sum(result.units.values()) if result is not None and result.units else 0,
         )
@@ -200,17 +202,18 @@ class ComparedSink:
             execute_ms=result.stages.get("execute", 0.0) if result is not None else 0.0, total_ms=shadowed.total_ms,
             gpu_ns=spent.ns * spent.ppm // 1_000_000 if spent is not None else 0,
             cost=cost_parameter(call.method, call.input), body_bytes=len(call.input),
-            gpu_type=spent.price if spent is not None else "", container=container, nth_call=self._nth(container),
+            gpu_type=spent.price if spent is not None else "", container=container,
+            nth_call=result.nth if result is not None else 0,
             is_cold=result is not None and result.cold_start is not None, pair=pair.primary.call_id,
             differs=side.differs,
         )  # fmt: skip
 
-    def _nth(self, container: str) -> int:
-        """The number of a container's call, as far as this gateway has seen its calls."""
-        if not container:
-            return 0
-        self._calls_of[container] = nth = self._calls_of.get(container, 0) + 1
-        return nth
+
+def _batch_of(result: CallResult, size: int, at: float) -> str:
+    """What the calls of one batch have in common, at whichever gateways they end; "": a call ran alone."""
+    if result.nth:
+        return f"{result.container}/{result.batch}" if result.batch else ""
+    return f"{result.container}/{int(at / BATCH_S)}" if size > 1 else ""
 
 
 def _mean_gap(call: PreparedCall) -> float:

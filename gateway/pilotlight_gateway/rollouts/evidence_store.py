@@ -7,14 +7,18 @@ from typing import NamedTuple, Protocol
 import msgspec
 import structlog
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, NewValue
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.messages.wire import decode
 from pilotlight_gateway.judging.evidence import Evidence, decode_evidence, encode_evidence
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 
 KEPT_S = 30 * 86_400.0
 """After its last change."""
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(SlowLimits)
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +50,14 @@ class EvidenceStore(Protocol):
         """Replace what is at `revision`; the revision of now. Raises KeyConflict: somebody else has."""
         ...
 
+    async def write_limits(self, tenant: str, app: str, limits: SlowLimits) -> None:
+        """Let gateways know from when on calls are slow."""
+        ...
+
+    async def limits(self, tenant: str, app: str) -> SlowLimits | None:
+        """What was written last of that; None: nothing that can be read here."""
+        ...
+
     async def page(self, tenant: str, app: str, after: int) -> ComparedPage:
         """The next messages behind a place in the stream."""
         ...
@@ -75,6 +87,19 @@ class BusEvidence:
             return await self._kv.update(key, data, revision, ttl=KEPT_S)
         return await self._kv.create(key, data, ttl=KEPT_S)
 
+    async def write_limits(self, tenant: str, app: str, limits: SlowLimits) -> None:
+        data = _encoder.encode(limits)
+        await self._kv.change(_limits_key(tenant, app), lambda _: NewValue(data, ttl=KEPT_S))
+
+    async def limits(self, tenant: str, app: str) -> SlowLimits | None:
+        entry = await self._kv.get(_limits_key(tenant, app))
+        if entry is None:
+            return None
+        try:
+            return _decoder.decode(entry.value)
+        except msgspec.DecodeError:
+            return None
+
     async def page(self, tenant: str, app: str, after: int) -> ComparedPage:
         subject = subjects.compared(self._region, tenant, app)
         page = await self._bus.jetstream.page(subjects.COMPARED_STREAM, subject, after + 1)
@@ -92,3 +117,7 @@ class BusEvidence:
 
     async def last_place(self) -> int:
         return await self._bus.jetstream.last_sequence(subjects.COMPARED_STREAM)
+
+
+def _limits_key(tenant: str, app: str) -> str:
+    return f"{tenant}.{app}.slow"

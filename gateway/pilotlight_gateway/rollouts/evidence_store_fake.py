@@ -5,6 +5,7 @@ from __future__ import annotations
 from pilotlight_core.bus.bus_errors import WrongRevision
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_gateway.judging.evidence import Evidence, decode_evidence, encode_evidence
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.rollouts.evidence_store import ComparedPage, StoredEvidence
 
 
@@ -15,6 +16,8 @@ class MemoryEvidence:
         self.kept: dict[tuple[str, str], tuple[bytes, int]] = {}
         self.stream: list[ComparedCalls] = []
         self.page_size = page_size
+        self.slow: list[SlowLimits] = []
+        """What was written of when calls are slow."""
 
     async def read(self, tenant: str, app: str) -> StoredEvidence:
         found = self.kept.get((tenant, app))
@@ -25,6 +28,12 @@ class MemoryEvidence:
             raise WrongRevision("It has another revision.")
         self.kept[tenant, app] = (encode_evidence(evidence), revision + 1)
         return revision + 1
+
+    async def write_limits(self, tenant: str, app: str, limits: SlowLimits) -> None:  # noqa: ARG002
+        self.slow.append(limits)
+
+    async def limits(self, tenant: str, app: str) -> SlowLimits | None:  # noqa: ARG002
+        return self.slow[-1] if self.slow else None
 
     async def page(self, tenant: str, app: str, after: int) -> ComparedPage:
         own = [

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import VERSION_PIN, token
-from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started, with_news
 from pilotlight_core.model.rollouts.rollout_record import (
     SALT_BYTES,
     Cohort,
-    EndedRollout,
     GuardTerms,
     Rollout,
     RolloutRecord,
     RolloutState,
     RolloutTerms,
     Sticky,
-    Verdict,
 )
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
 from pilotlight_core.model.spec import AppRecord, Mode, VersionRecord
-from pilotlight_gateway.deploys.app_records import version_name
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.judging.verdicts import UNDER, verdict_of
+from pilotlight_gateway.judging.verdicts import UNDER
 from pilotlight_gateway.judging.visible_regressions import visible_sentences
-from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
-from pilotlight_gateway.rollouts.rollout_facts import counted
+from pilotlight_gateway.rollouts.rollout_views import RolloutViews
 from pilotlight_gateway.schemas.schema_compat import SchemaChange, breaking_changes
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.tenancy.auth import Principal
@@ -48,13 +43,12 @@ GUARDS = frozenset(UNDER)
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutDesk:
-    """`reports`: what nodes say now; `rate_of`: calls an hour of functions; `wall`: unix seconds."""
+    """`rate_of`: calls an hour of functions; `wall`: unix seconds."""
 
     registry: RegistryPort
     schemas: VersionSchemas
     moves: AppMoves
-    store: EvidenceStore
-    reports: Callable[[], Iterable[NodeReport]]
+    views: RolloutViews
     rate_of: Callable[[Sequence[str]], Awaitable[float]]
     networks: Sequence[Network] = ()
     """That gates may be in although they are not public."""
@@ -107,25 +101,8 @@ class RolloutDesk:
         streams = any(method.mode is Mode.GENERATOR for one in versions for method in one.spec.methods)
         visible = visible_sentences(terms, calls_per_hour=rate, shadows=not why and terms.pairs > 0, streams=streams)
         return RolloutStarted(
-            rollout=self.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
+            rollout=self.views.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
         )
-
-    async def show(self, tenant: str, app: str) -> RolloutView:
-        """The rollout under way, or the last one. Raises NotFound: there was none."""
-        record = await known_app(self.registry, tenant, app)
-        rollouts = await self.registry.rollout(tenant, app)
-        if rollouts is None or rollouts.rollout is None:
-            raise NotFound(f"{app} has had no rollout.")
-        return self.view(record, rollouts.rollout, await self._verdict(rollouts, rollouts.rollout))
-
-    async def past(self, tenant: str, app: str) -> list[RolloutView]:
-        """All that are known, the newest first."""
-        record = await known_app(self.registry, tenant, app)
-        rollouts = await self.registry.rollout(tenant, app)
-        if rollouts is None:
-            return []
-        last = [self.view(record, one, one.verdict)] if (one := rollouts.rollout) is not None else []
-        return last + [_ended_view(record, one) for one in reversed(rollouts.past)]
 
     async def send_word(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
         """Pause, resume, promote, abort or freeze the rollout under way; whatever the judge says, and also while it is
@@ -151,7 +128,7 @@ class RolloutDesk:
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         if changed is None or changed.rollout is None:
             raise NotFound(f"{app} has had no rollout.")
-        return self.view(record, changed.rollout, changed.rollout.verdict)
+        return self.views.view(record, changed.rollout, changed.rollout.verdict)
 
     async def _promote(self, tenant: str, app: str) -> None:
         """Put the new versions into service. An abort that comes between wins: whoever keeps rollouts puts the old
@@ -164,36 +141,6 @@ class RolloutDesk:
         if rollout.state is RolloutState.ROLLING_BACK:
             raise Conflict(f"The rollout of {app} is rolling back.")
         await self.moves.promote(tenant, app, rollout)
-
-    async def _verdict(self, record: RolloutRecord, rollout: Rollout) -> Verdict:
-        """What is known now; of a rollout that is over, what was said at its end."""
-        if not rollout.is_running or rollout.state is RolloutState.ROLLING_BACK:
-            return rollout.verdict
-        kept = await self.store.read(record.tenant, record.app)
-        if kept.evidence is None or kept.evidence.rollout != rollout.id:
-            return rollout.verdict
-        return verdict_of(kept.evidence, self.wall())
-
-    def view(self, record: AppRecord, rollout: Rollout, verdict: Verdict) -> RolloutView:
-        """A rollout as people see it."""
-        ready = counted(self.reports()).ready
-        terms = rollout.terms
-        return RolloutView(
-            id=rollout.id, number=rollout.number, app=record.app, state=str(rollout.state), held=rollout.held,
-            step=rollout.step + 1, steps=tuple(share / 100 for share in terms.steps), share=rollout.share / 100,
-            twin_share=rollout.twin_share / 100, since=rollout.since, started_at=rollout.started_at, by=rollout.by,
-            paused_by=rollout.paused_by, frozen=rollout.frozen, reason=rollout.reason,
-            functions=_functions(record, rollout.control, rollout.canary), verdict=verdict.word,
-            evidence=verdict.evidence, guards=verdict.guards, verified_within=verdict.verified_within,
-            calls=verdict.calls, sentences=verdict.sentences,
-            ready={
-                side: sum(ready.get(version, 0) for version in of_side.values())
-                for side, of_side in (
-                    ("control", rollout.control), ("canary", rollout.canary), ("twin", rollout.twins),
-                )
-            },
-            terms=asdict(terms) | {"steps": [share / 100 for share in terms.steps]},
-        )  # fmt: skip
 
     async def _version(self, version_id: str) -> VersionRecord:
         found = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
@@ -315,26 +262,6 @@ def _named(record: AppRecord, named: str) -> dict[str, str]:
     if line is None:
         raise NotFound(f"{record.app} has no deploy without traffic: deploy with --no-traffic first, or name one.")
     return dict(line.functions)
-
-
-def _functions(record: AppRecord, control: dict[str, str], canary: dict[str, str]) -> dict[str, dict[str, str]]:
-    return {
-        name: {
-            "canary": version_name(record, name, version),
-            **({"control": version_name(record, name, control[name])} if name in control else {}),
-        }
-        for name, version in canary.items()
-    }
-
-
-def _ended_view(record: AppRecord, one: EndedRollout) -> RolloutView:
-    verdict = one.verdict
-    return RolloutView(
-        id=one.id, number=one.number, app=record.app, state=str(one.state), since=one.ended_at,
-        started_at=one.started_at, by=one.by, reason=one.reason, verdict=verdict.word, evidence=verdict.evidence,
-        functions=_functions(record, one.control, one.canary), guards=verdict.guards,
-        verified_within=verdict.verified_within, calls=verdict.calls, sentences=verdict.sentences,
-    )  # fmt: skip
 
 
 def _refusal(changes: list[SchemaChange]) -> str:

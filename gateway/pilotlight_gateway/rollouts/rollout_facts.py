@@ -56,6 +56,7 @@ def facts_of(
     containers: CountedContainers,
     *,
     checks: str | None,
+    refused: str = "",
     gate: bool | None,
     calls_per_hour: float,
 ) -> DecisionFacts:
@@ -65,6 +66,7 @@ def facts_of(
     shut = next((name for name, version in rollout.canary.items() if sources.breaker_of(version) == OPEN), "")
     return DecisionFacts(
         checks=checks,
+        refused=refused,
         is_ready=is_ready(rollout, containers),
         has_containers=all(containers.of_old(version) for version in rollout.control.values()),
         has_shadows=sources.has_pairs and bool(rollout.twins) and bool(paired_functions(sources.registry, rollout)),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
+from msgspec import DecodeError
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
@@ -24,7 +25,8 @@ from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision, RolloutNews, decide, why_not_on
-from pilotlight_gateway.judging.evidence import Evidence, fold, start
+from pilotlight_gateway.judging.evidence import Evidence, fold, slow_limits_of, start
+from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
 from pilotlight_gateway.rollouts.rollout_facts import (
     CountedContainers,
@@ -42,15 +44,31 @@ PAGES_AT_ONCE = 8
 """Pages of calls of one rollout that are folded before the next rollout has its turn."""
 HELD = 1_000
 """Rollouts whose evidence is kept in memory."""
+LIMITS_EVERY_S = 1.0
+CHECKED_S = 60.0
+"""After which it is asked again whether policies and keys let the new versions run."""
+UNDER_WAY = frozenset({RolloutState.PAIRS, RolloutState.RAMP, RolloutState.BAKING})
 FAILED_S = 10.0
 """After which a rollout that could not go on is looked at again."""
 
 log = structlog.get_logger(__name__)
 
 
+class _Refusal(NamedTuple):
+    at: float
+    why: str
+
+
 class _Held(NamedTuple):
     evidence: Evidence
     revision: int
+
+
+class _Told(NamedTuple):
+    limits: SlowLimits
+    at: float
+    writing: asyncio.Task[bool]
+    """Whether they are written."""
 
 
 @dataclass(kw_only=True)
@@ -75,11 +93,15 @@ class RolloutKeeper:
     """Folded calls, and what rollouts came to."""
     _held: dict[str, _Held] = field(default_factory=dict)
     """Evidence as it was written last, by rollout."""
+    _told: dict[str, _Told] = field(default_factory=dict)
+    """What gateways know of when calls are slow, by rollout."""
     _failed: dict[str, float] = field(default_factory=dict)
+    _refusals: dict[str, _Refusal] = field(default_factory=dict)
 
     async def run(self, lease: Lease) -> None:
         """Keep them until the lease is lost."""
         self._held.clear()
+        self._told.clear()
         async with asyncio.TaskGroup() as asking:
             notifying = asking.create_task(self._notify(lease))  # whoever listens slowly holds no rollout
             while lease.valid(time.monotonic()):
@@ -138,15 +160,34 @@ class RolloutKeeper:
         if rollout.state is RolloutState.STARTING:
             rollout = await self._with_twins(record, rollout)
         checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
+        refused = await self._refused(record, rollout) if rollout.state in UNDER_WAY else ""
         rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
         at, source = self.wall(), (self.sources, record.tenant, record.app, rollout, containers)
-        facts = facts_of(*source, checks=checks, gate=None, calls_per_hour=rate)
-        if rollout.terms.gate and rollout.step >= 0 and why_not_on(evidence, rollout, at, facts) == "gate":
+        facts = facts_of(*source, checks=checks, refused=refused, gate=None, calls_per_hour=rate)
+        asks = rollout.terms.gate and rollout.step >= 0 and not refused
+        if asks and why_not_on(evidence, rollout, at, facts) == "gate":
             gate = self.gates.answer(asking, record, rollout)
             facts = facts_of(*source, checks=checks, gate=gate, calls_per_hour=rate)
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
+        self._publish_limits(asking, record, rollout, evidence, at)
+
+    async def _refused(self, record: RolloutRecord, rollout: Rollout) -> str:
+        """Why the new versions may not run any more, looked at again each minute; "": they may."""
+        at, known = self.wall(), self._refusals.get(rollout.id)
+        if known is not None and 0.0 <= at - known.at < CHECKED_S:
+            return known.why
+        try:
+            why = await self.check(record, rollout)
+        except (BusError, OSError, PilotlightError, DecodeError) as error:
+            # It must not keep a rollback from being decided.
+            log.warning("what policies say of a rollout is not known", app=record.app, error=str(error))
+            why = "What policies say of the new version is not known now."
+        if len(self._refusals) >= HELD:
+            self._refusals.clear()
+        self._refusals[rollout.id] = _Refusal(at, why)
+        return why
 
     # -- evidence -----------------------------------------------------------------------------------------------
 
@@ -185,6 +226,30 @@ class RolloutKeeper:
     def _streams(self, version_id: str) -> bool:
         version = self.registry.version(version_id)
         return version is not None and any(method.mode is Mode.GENERATOR for method in version.spec.methods)
+
+    def _publish_limits(
+        self, asking: asyncio.TaskGroup, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float
+    ) -> None:
+        """Let gateways know from when on calls are slow, where that has changed; no decision waits for it."""
+        told = self._told.get(rollout.id)
+        if told is not None and (at - told.at < LIMITS_EVERY_S or not told.writing.done()):
+            return
+        limits = slow_limits_of(evidence)
+        if told is not None and limits == told.limits and told.writing.result():
+            return
+        if len(self._told) >= HELD:
+            self._told.clear()
+        writing = asking.create_task(self._write_limits(record, limits))
+        self._told[rollout.id] = _Told(limits, at, writing)
+
+    async def _write_limits(self, record: RolloutRecord, limits: SlowLimits) -> bool:
+        """Write when calls are slow; whether that was done."""
+        try:
+            await self.store.write_limits(record.tenant, record.app, limits)
+        except (BusError, KeyConflict, OSError) as error:
+            log.warning("when calls are slow is said later", app=record.app, error=str(error))
+            return False
+        return True
 
     # -- what follows -------------------------------------------------------------------------------------------
 

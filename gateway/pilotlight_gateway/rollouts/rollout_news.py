@@ -18,8 +18,8 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, PlatformEvent
 from pilotlight_core.model.rollouts.rollout_moves import without_news
 from pilotlight_core.model.rollouts.rollout_record import EndedRollout, Rollout, RolloutRecord, UntoldNews
-from pilotlight_gateway.rollouts.rollout_hooks import DeliveryStore, notify_webhooks
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.webhooks.webhook_notices import DeliveryStore, make_deliveries
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +56,7 @@ class RolloutTeller:
         await self.events.store(event, news.id)
         if news.kind in ROLLOUT_EVENTS:
             data = facts | {"says": says, "sentences": list(rollout.verdict.sentences) if rollout is not None else []}
-            await notify_webhooks(self.hooks, record.tenant, news.kind, about_of(news), data, news.at)
+            await make_deliveries(self.hooks, record.tenant, news.kind, about_of(news), data, news.at)
 
 
 def rollout_of(record: RolloutRecord, news: UntoldNews) -> Rollout | EndedRollout | None:

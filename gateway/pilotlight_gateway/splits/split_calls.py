@@ -29,6 +29,7 @@ from pilotlight_gateway.calls.call_port import (
     CallWaiter,
     ChunkEvent,
     ChunkTaker,
+    RelayedCalls,
 )
 from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -70,39 +71,31 @@ class Left(NamedTuple):
     """What a call came to at the version that it has left."""
 
     code: str = ""
-    container: str = ""
-    """That it ran in; "": in none, or it is not known."""
+    course: CallResult | None = None
+    """How far it came; None: it was given no container."""
 
 
 def left_of(error: PilotlightError) -> Left:
     """The same of an error."""
-    return Left(error.wire_code, error.course.container if isinstance(error.course, CallResult) else "")
+    return Left(error.wire_code, error.course if isinstance(error.course, CallResult) else None)
 
 
 def by_other(result: CallResult, call: PreparedCall, left: Left) -> CallResult:
     """The result of a call that another version has run."""
     return msgspec.structs.replace(
-        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.container
+        result, fallback=result.fallback or call.version.ref, moved=left.code, moved_from=left.course
     )
 
 
-class SplitCalls:
+class SplitCalls(RelayedCalls):
     """A `CallPort` over another one, whose calls of rollouts may move. `begin` leaves that to its waiter."""
 
     def __init__(self, calls: CallPort, registry: RegistryPort, splits: Splits) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._registry = registry
         self._splits = splits
-        self.on_failed_start: Callable[[PreparedCall, str, str], None] = ignore_failed_start
+        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
         """Told of calls that the new version has failed, before the old one runs them; who compares sets it."""
-        self.new_id = calls.new_id
-        self.address_of_home = calls.address_of_home
-        self.cancel = calls.cancel
-        self.status = calls.status
-        self.containers = calls.containers
-        self.nodes = calls.nodes
-        self.ready = calls.ready
-        self.statistics = calls.statistics
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         return self._calls.begin(call, waiter)

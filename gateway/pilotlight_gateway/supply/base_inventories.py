@@ -6,27 +6,22 @@ to has to be built to be known, as for the first start, so it is asked for only 
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import structlog
 
-from pilotlight_core.bus import Bus, BusError
-from pilotlight_core.model import subjects
-from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.agent_questions import DescribePackages, PackagesDescribed
-from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.packages.package_locks import PackageLock, environment_id
-from pilotlight_core.model.records.nodes import NodeRecord
 from pilotlight_core.model.spec import DEFAULT_BASE
 from pilotlight_core.model.supply.inventories import BaseInventory
 from pilotlight_core.model.versions.manifest_codec import INVENTORY
+from pilotlight_gateway.supply.package_questions import NodesKnown, NodesSeen, PackageQuestions, is_joined
 
 BASE_S = 3.0
 """For a node's answer about a base environment; a deploy goes on without one."""
@@ -53,48 +48,21 @@ class BaseInventories(Protocol):
         ...
 
 
-class NodesSeen(Protocol):
-    def reports(self, at: float, /) -> Sequence[NodeReport]: ...
-
-
-class NodesKnown(Protocol):
-    def node_nowait(self, node: str, /) -> NodeRecord | None: ...
-
-
 class BusInventories:
-    """The `BaseInventories` over the bus, for the gateway of a name."""
+    """The `BaseInventories` over the bus; `records` say which nodes joined by a token."""
 
     def __init__(
         self,
-        bus: Bus,
+        questions: PackageQuestions,
         fleet: NodesSeen,
         records: NodesKnown,
-        *,
-        region: str,
-        gateway: str,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._bus = bus
+        self._questions = questions
         self._fleet = fleet
         self._records = records
-        self._region = region
-        self._gateway = gateway
         self._clock = clock
-        self._pending: dict[tuple[str, str], asyncio.Future[PackagesDescribed]] = {}
         self._kept = OrderedDict[tuple[str, str], tuple[float, KnownPackages]]()
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Take answers until the block ends."""
-        await self._bus.subscribe(subjects.packages_locked(self._region, self._gateway), self.on_answer)
-        yield
-
-    def on_answer(self, subject: str, message: Any, _reply: str) -> None:
-        """A node has answered."""
-        if isinstance(message, PackagesDescribed):
-            waiting = self._pending.get((subjects.node_of(subject), message.question))
-            if waiting is not None and not waiting.done():
-                waiting.set_result(message)
 
     async def known(self, tenant: str, base: str, lock: PackageLock | None = None) -> KnownPackages:
         key = base, "" if lock is None else environment_id(tenant, lock)
@@ -121,27 +89,15 @@ class BusInventories:
             if base in (report.bases or (DEFAULT_BASE,)) and INVENTORY in report.features and not report.stopped
         ]
         random.shuffle(have)
-        return sorted(have, key=self._is_joined)
-
-    def _is_joined(self, node: str) -> bool:
-        record = self._records.node_nowait(node)
-        return record is not None and record.joined
+        return sorted(have, key=partial(is_joined, self._records))
 
     async def _ask(self, node: str, tenant: str, base: str, lock: PackageLock | None) -> PackagesDescribed | None:
-        key = node, token(16)
-        waiting: asyncio.Future[PackagesDescribed] = asyncio.get_running_loop().create_future()
-        self._pending[key] = waiting
-        question = DescribePackages(question=key[1], gateway=self._gateway, tenant=tenant, base=base, lock=lock)
-        try:
-            self._bus.publish_nowait(subjects.lock_packages(self._region, node), question)
-            async with asyncio.timeout(BASE_S if lock is None else BUILT_S):
-                answer = await waiting
-        except (TimeoutError, BusError) as error:
-            log.warning("a node does not tell its packages", node=node, error=str(error))
-            return None
-        finally:
-            del self._pending[key]
-        if answer.words:
+        def question(name: str, gateway: str) -> DescribePackages:
+            return DescribePackages(question=name, gateway=gateway, tenant=tenant, base=base, lock=lock)
+
+        within_s = BASE_S if lock is None else BUILT_S
+        answer = await self._questions.ask(node, PackagesDescribed, question, within_s=within_s)
+        if answer is not None and answer.words:
             log.warning("a node cannot tell its packages", node=node, why=answer.words[:400])
         return answer
 

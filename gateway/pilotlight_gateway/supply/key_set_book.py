@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.host.key_sets import KeySet, SignedKeySet, newest_set
-from pilotlight_core.host.signing import BadSignature, NoKey, Verifier, key_id
+from pilotlight_core.host.signing import BadSignature, NoKey
 from pilotlight_core.model.api.supply.supply_api import RefusedVersion, ResignedVersions
 from pilotlight_core.model.errors import BadInput, Conflict
 from pilotlight_core.model.spec import SignedManifest, VersionRecord
 from pilotlight_core.model.supply.envelopes import EnvelopeFault, bytes_of_base64, enveloped, read_envelope
-from pilotlight_gateway.supply.signing_keys import ManifestSigner
+from pilotlight_gateway.supply.signing_keys import ManifestSigner, verifier_of
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 
@@ -99,7 +99,7 @@ class VersionSigner:
         before = msgspec.msgpack.decode(data, type=SignedManifest)
         if before.key_id == current:
             return False
-        manifest = _verifier(present, before.key_id, at).verify(before)
+        manifest = verifier_of(present, before.key_id, at).verify(before)
         fresh = await self.signer.sign(manifest)
         if fresh.manifest != before.manifest:  # an earlier release wrote it otherwise: the bytes are what is named
             by, signature = await self.signer.sign_statement(before.manifest)
@@ -109,7 +109,7 @@ class VersionSigner:
         if evidence is not None:
             envelope = read_envelope(await self.blobs.read(version.tenant, evidence.statement))
             first = envelope.signatures[0]
-            if not _verifier(present, first.keyid, at).has_signed(envelope.signed, bytes_of_base64(first.sig)):
+            if not verifier_of(present, first.keyid, at).has_signed(envelope.signed, bytes_of_base64(first.sig)):
                 raise BadSignature("Its provenance was changed after it was signed.")
             by, signature = await self.signer.sign_statement(envelope.signed)
             renewed = enveloped(envelope.payload_type, envelope.content, by, signature)
@@ -129,10 +129,3 @@ def _versions(registry: RegistryPort) -> Iterable[VersionRecord]:
     kept = {id_ for app in registry.iter_apps() for ids in app.versions.values() for id_ in ids}
     kept |= {id_ for app in registry.iter_apps() for id_ in app.functions.values()}
     return (version for id_ in kept if (version := registry.version(id_)) is not None)
-
-
-def _verifier(present: KeySet, name: str, at: float) -> Verifier:
-    """Raises BadSignature: the key does not count."""
-    if why := present.fault(name, at):
-        raise BadSignature(f"{why} It is not signed again: deploy it again.")
-    return Verifier(next(key for key in present.keys if key_id(key) == name))

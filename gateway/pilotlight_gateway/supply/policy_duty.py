@@ -1,13 +1,15 @@
-"""The duty that holds versions which run against their policies again: each day, and when a policy or what is known of
-vulnerabilities has changed.
+"""The duty that holds versions which run against their policies again: each day, and when a policy, what is known of
+vulnerabilities, or the keys by which a version is signed have changed.
 
-A finding that is new is told as an event, and the verdict is stored beside the version; nothing is ended. What packages
-a version has is what its own bill of materials says, so that no node is asked.
+What runs is what is in service, what an alias stands for, and the new versions of a rollout. A finding that is new is
+told as an event, and the verdict is stored beside the version; nothing is ended. What packages a version has is what
+its own bill of materials says, so that no node is asked.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,13 +24,13 @@ from pilotlight_core.host.blobs import BlobMissing, BlobStore, NoBlobStore
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.host.records.policy_registry import MemoryPolicies, policy_key
 from pilotlight_core.host.supply.trust_keys import TrustKeys, TrustReader
-from pilotlight_core.model.spec import AppRecord, SignedManifest, VersionRecord
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
+from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_core.model.subjects import REGISTRY_BUCKET
 from pilotlight_core.model.supply.findings import PolicyVerdict, VerdictRecord
 from pilotlight_core.model.supply.policies import POLICY_KEYS, PolicyRecord
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.sbom_packages import SbomInventories, packages_in
-from pilotlight_gateway.supply.signing_keys import ManifestSigner, StatementSignature
 from pilotlight_gateway.supply.standing_verdicts import events_of, is_due, new_findings
 from pilotlight_gateway.supply.supply_desk import SupplyDesk
 
@@ -38,16 +40,6 @@ FIRST_LOOK_S = 60.0
 
 log = structlog.get_logger(__name__)
 _encoder = msgspec.msgpack.Encoder()
-
-
-class NoSigner(ManifestSigner):
-    """Of a process that signs nothing."""
-
-    async def sign(self, manifest: object) -> SignedManifest:
-        raise NotImplementedError
-
-    async def sign_statement(self, data: bytes) -> StatementSignature:
-        raise NotImplementedError
 
 
 class PolicyDuty:
@@ -85,52 +77,62 @@ class PolicyDuty:
         data = await self._data_digest()
         looked_at, at = 0, self._wall()
         for version in await self._running():
-            before = await self._before(version)
-            held = {"operator": policies.policy(), "tenant": policies.policy(version.tenant)}
-            revisions = {owner: record.revision for owner, record in held.items() if record is not None}
-            if revisions and is_due(before, at, revisions, data):
-                await self._judge(version, policies, before, at)
+            before, keys = await self._before(version), await self._keys(version)
+            of = {"operator": policies.policy(), "tenant": policies.policy(version.tenant)}
+            held = {owner: record for owner, record in of.items() if record is not None}
+            revisions = {owner: record.revision for owner, record in held.items()}
+            known = data if any(record.policy.needs_data for record in held.values()) else ""
+            if held and is_due(before, at, revisions, known, keys):
+                await self._judge(version, policies, before, keys, at)
                 looked_at += 1
         return looked_at
 
     async def _judge(
-        self, version: VersionRecord, policies: MemoryPolicies, before: PolicyVerdict | None, at: float
+        self, version: VersionRecord, policies: MemoryPolicies, last: VerdictRecord | None, keys: str, at: float
     ) -> None:
         try:
-            if before is None:
-                before = await self._at_deploy(version)
+            before = last.verdict if last is not None else await self._at_deploy(version)
             review = await (await self._desk(version, policies)).judged(version, at)
         except (BlobMissing, NoBlobStore, msgspec.DecodeError) as error:
             log.warning("a version cannot be held against its policies", version=version.id, why=str(error))
             return
         found = new_findings(before, review.verdict)
-        record = VerdictRecord(version=version.id, tenant=version.tenant, verdict=review.verdict)
+        record = VerdictRecord(version=version.id, tenant=version.tenant, verdict=review.verdict, keys=keys)
         # Stored first: a crash between loses an event, and told twice each day it would be noise.
         await self._kv.change(f"verdict.{version.id}", lambda _: NewValue(_encoder.encode(record)))
         for event in events_of(version, found, at):
             self._events.note(event)
 
     async def _desk(self, version: VersionRecord, policies: MemoryPolicies) -> SupplyDesk:
-        desk = SupplyDesk(blobs=self._blobs, policies=policies, signer=NoSigner(), trust=self._trust, osv=self._osv)
+        desk = SupplyDesk(blobs=self._blobs, policies=policies, trust=self._trust, osv=self._osv)
         if version.evidence is None:
             return desk
-        sbom = await self._blobs.read(version.tenant, version.evidence.sbom)
+        sbom = await self._document(version, version.evidence.sbom)
         return replace(desk, inventories=SbomInventories(packages_in(sbom)))
+
+    async def _document(self, version: VersionRecord, sha256: str) -> bytes:
+        """Raises BlobMissing: also if it is not what its name says."""
+        data = await self._blobs.read(version.tenant, sha256)
+        if hashlib.sha256(data).hexdigest() != sha256:
+            raise BlobMissing(f"The document {sha256[:12]} of {version.id} is damaged.")
+        return data
+
+    async def _keys(self, version: VersionRecord) -> str:
+        """What the record of keys is that its signatures are held against; "": it has none."""
+        if version.evidence is None or not version.evidence.signatures:
+            return ""
+        return hashlib.sha256(_encoder.encode(await self._trust.read(version.tenant))).hexdigest()
 
     async def _at_deploy(self, version: VersionRecord) -> PolicyVerdict | None:
         """What its deployer was told."""
         if version.evidence is None:
             return None
-        return msgspec.json.decode(await self._blobs.read(version.tenant, version.evidence.verdict), type=PolicyVerdict)
+        return msgspec.json.decode(await self._document(version, version.evidence.verdict), type=PolicyVerdict)
 
-    async def _before(self, version: VersionRecord) -> PolicyVerdict | None:
+    async def _before(self, version: VersionRecord) -> VerdictRecord | None:
         entry = await self._kv.get(f"verdict.{version.id}")
-        if entry is None:
-            return None
-        try:
-            return msgspec.msgpack.decode(entry.value, type=VerdictRecord).verdict
-        except msgspec.DecodeError:
-            return None
+        found: VerdictRecord | None = None if entry is None else _read(entry.value, VerdictRecord)
+        return found
 
     async def _policies(self) -> MemoryPolicies:
         found = MemoryPolicies()
@@ -149,12 +151,18 @@ class PolicyDuty:
         return "" if data is None else data.sha256
 
     async def _running(self) -> list[VersionRecord]:
-        """The versions in service of apps that are not stopped."""
-        wanted: set[str] = set()
+        """The versions that calls reach of apps that are not stopped. A twin is as the version that it is of."""
+        wanted, served = set[str](), set[tuple[str, str]]()
         for entry in (await self._kv.entries("app.")).values():
             app = _read(entry.value, AppRecord)
             if app is not None and not app.stopped:
                 wanted |= set(app.functions.values())
+                served.add((app.tenant, app.app))
+        for entry in (await self._kv.entries("rollout.")).values():
+            record = _read(entry.value, RolloutRecord)
+            if record is not None and (record.tenant, record.app) in served:
+                twins = set(record.running.twins.values()) if record.running is not None else set[str]()
+                wanted |= record.kept_versions() - twins
         found = [_read((entry.value), VersionRecord) for entry in (await self._kv.entries("version.")).values()]
         return sorted((one for one in found if one is not None and one.id in wanted), key=lambda one: one.id)
 

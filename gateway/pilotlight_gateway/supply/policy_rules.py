@@ -1,7 +1,7 @@
 """What a policy says of a version, from facts about it. Pure; the rules are tried in this order.
 
 signature      code and each artifact, by a key on record
-base           a named base environment, whose packages are known
+base           a named base environment; its packages are known, where a rule is about packages
 pickle         no file of an artifact is one, by name or first bytes
 package        no denied name and version
 licence        no denied licence; if some are allowed, no other and no unknown one
@@ -18,6 +18,7 @@ from fnmatch import fnmatchcase
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from pilotlight_core.host.supply.tenant_signatures import CODE
 from pilotlight_core.model.packages.requirement_texts import normal_name
 from pilotlight_core.model.spec import Manifest
 from pilotlight_core.model.supply.findings import PolicyFinding, PolicyOwner, PolicyRule, VulnerabilityData
@@ -25,7 +26,7 @@ from pilotlight_core.model.supply.inventories import BaseInventory, PackageFact
 from pilotlight_core.model.supply.licences import LicenceFault, refusing_part
 from pilotlight_core.model.supply.policies import DATA_DAYS, SEVERITIES, Policy, PolicyMode
 from pilotlight_core.model.versions.pushed_weights import pickles_in
-from pilotlight_gateway.supply.osv_file import KnownVulnerability
+from pilotlight_gateway.supply.osv_documents import KnownVulnerability
 
 DAY_S = 86_400.0
 _DENIED = re.compile(r"(?P<name>[A-Za-z0-9._*-]+)(?P<versions>.*)")
@@ -89,19 +90,27 @@ _Found = Iterator[tuple[PolicyRule, str, str]]
 def _signatures(policy: Policy, facts: SupplyFacts) -> _Found:
     if not policy.signed:
         return
-    for name in ("code", *(artifact.name for artifact in facts.manifest.artifacts)):
+    for name in (CODE, *(artifact.name for artifact in facts.manifest.artifacts if artifact.name != CODE)):
         if name not in facts.signed_by:
             why = facts.unsigned.get(name, "")
-            how = "deploy with --sign KEY" if name == "code" else f"deploy with --sign KEY, or --signature {name}=FILE"
+            how = "deploy with --sign KEY" if name == CODE else f"deploy with --sign KEY, or --signature {name}=FILE"
             yield PolicyRule.SIGNATURE, name, why or f"{name} is not signed: {how}."
+    if any(artifact.name == CODE for artifact in facts.manifest.artifacts):
+        # Its name is that of the code's signature, which says nothing of it.
+        says = f"The artifact {CODE} cannot be signed, since code is called so: give it another name."
+        yield PolicyRule.SIGNATURE, f"artifact:{CODE}", says
 
 
 def _bases(policy: Policy, facts: SupplyFacts) -> _Found:
-    if not policy.bases:
+    if not (policy.bases or policy.deny_packages or policy.needs_licences or policy.needs_data):
         return
     base, inventory = facts.manifest.base, facts.base
     if inventory is None:
-        yield PolicyRule.BASE, base, f"The packages of the base environment {base} are not known: no node tells them."
+        # Also where any base may be used: what nobody knows of must not pass for what has nothing that is denied.
+        says = f"The packages of the base environment {base} are not known: no node tells them now."
+        yield PolicyRule.BASE, base, says
+        return
+    if not policy.bases:
         return
     if not any(_is_base(each, base, inventory.digest) for each in policy.bases):
         shown = ", ".join(policy.bases[:5])
@@ -179,9 +188,10 @@ def _vulnerabilities(policy: Policy, facts: SupplyFacts) -> _Found:
         for each in facts.known(package.name, package.version):
             if ignored & {each.id, *each.aliases}:
                 continue
-            if each.severity is not None and SEVERITIES.index(each.severity) < SEVERITIES.index(least):
+            severity = each.severity
+            if severity is not None and SEVERITIES.index(severity) < SEVERITIES.index(least):
                 continue
-            grave = each.severity.value if each.severity is not None else "unrated"
+            grave = severity.value if severity is not None else "of unknown severity"
             other = f", {each.aliases[0]}" if each.aliases else ""
             says = f"{package.purl} has the vulnerability {each.id} ({grave}{other})."
             yield PolicyRule.VULNERABILITY, package.purl, says

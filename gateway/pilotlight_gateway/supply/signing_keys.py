@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.key_sets import KeySet, SignedKeySet
-from pilotlight_core.host.signing import BadSignature, NoKey, Signer, keys_in
+from pilotlight_core.host.signing import BadSignature, NoKey, Signer, Verifier, key_id, keys_in
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.spec import Manifest, SignedManifest
 
@@ -35,6 +35,14 @@ class ManifestSigner(Protocol):
         """As `sign`, of bytes that say themselves what they are."""
         ...
 
+    async def verify(self, signed: SignedManifest) -> Manifest:
+        """What the platform has signed before.
+
+        Raises:
+            BadSignature: it has not, or by a key that counts no more. Unavailable: as `sign`.
+        """
+        ...
+
 
 class StatementSignature(NamedTuple):
     key_id: str
@@ -52,6 +60,9 @@ class LoneSigner:
 
     async def sign_statement(self, data: bytes) -> StatementSignature:
         return StatementSignature(self._signer.key_id, self._signer.sign_data(data))
+
+    async def verify(self, signed: SignedManifest) -> Manifest:
+        return Verifier(self._signer.public).verify(signed)
 
 
 class SigningKeys:
@@ -72,6 +83,11 @@ class SigningKeys:
         signer = await self._signer()
         return StatementSignature(signer.key_id, await asyncio.to_thread(signer.sign_data, data))
 
+    async def verify(self, signed: SignedManifest) -> Manifest:
+        present = await self.key_set()
+        verifier = await asyncio.to_thread(self._verifier, present, signed.key_id)
+        return await asyncio.to_thread(verifier.verify, signed)
+
     async def key_set(self) -> KeySet | None:
         """The platform's set of keys; None: it has none. Raises Unavailable."""
         try:
@@ -85,6 +101,13 @@ class SigningKeys:
     async def _signer(self) -> Signer:
         present = await self.key_set()
         return await asyncio.to_thread(self._chosen, present)
+
+    def _verifier(self, present: KeySet | None, name: str) -> Verifier:
+        if present is not None:
+            return verifier_of(present, name, self._wall())
+        if (file := keys_in(self._folder).get(name)) is None:
+            raise BadSignature(f"The manifest is signed by key {name}, which this gateway does not have.")
+        return Verifier.load(self._folder / f"{file}.pub")
 
     def _chosen(self, present: KeySet | None) -> Signer:
         names = keys_in(self._folder)
@@ -104,3 +127,10 @@ class SigningKeys:
             f"No key in {self._folder} counts now, so this gateway signs nothing. {' '.join(said)} An operator adds "
             "one: 'pilotlight keyset new', then 'vouch'."
         )
+
+
+def verifier_of(present: KeySet, name: str, at: float) -> Verifier:
+    """What verifies signatures of a key of the set. Raises BadSignature: it does not count at the unix second `at`."""
+    if why := present.fault(name, at):
+        raise BadSignature(f"{why} Deploy it again.")
+    return Verifier(next(key for key in present.keys if key_id(key) == name))

@@ -6,28 +6,30 @@ from collections.abc import Sequence
 
 from pilotlight_core.model.messages.logs import SENTENCE_LENGTH, EventKind, PlatformEvent
 from pilotlight_core.model.spec import VersionRecord
-from pilotlight_core.model.supply.findings import PolicyFinding, PolicyVerdict
+from pilotlight_core.model.supply.findings import PolicyFinding, PolicyVerdict, VerdictRecord
 
 DAY_S = 86_400.0
 EVENTS_OF_ONE = 5
 """Findings of one version and look that are told; what is more is counted in the last one."""
 
 
-def is_due(before: PolicyVerdict | None, at: float, policies: dict[str, int], data: str) -> bool:
-    """Whether a version is to be looked at: a day has gone by, a policy has changed, or what is known has.
+def is_due(before: VerdictRecord | None, at: float, policies: dict[str, int], data: str, keys: str = "") -> bool:
+    """Whether a version is to be looked at: a day has gone by, or a policy, what is known, or a key has changed.
 
     Args:
         before: the last verdict; None: there is none.
         policies: the revisions of its policies now.
-        data: sha256 of the file of vulnerabilities; "": there is none.
+        data: sha256 of the file of vulnerabilities; "": there is none, or no policy asks for it.
+        keys: as `VerdictRecord.keys` has it.
     """
-    if before is None or at - before.at >= DAY_S or before.policies != policies:
+    if before is None or at - before.verdict.at >= DAY_S or before.verdict.policies != policies or before.keys != keys:
         return True
-    return bool(data) and (before.data is None or before.data.sha256 != data)
+    known = before.verdict.data
+    return bool(data) and (known is None or known.sha256 != data)
 
 
 def new_findings(before: PolicyVerdict | None, verdict: PolicyVerdict) -> list[PolicyFinding]:
-    """Those that were not there."""
+    """Those that were not there, or for which a deploy was not refused then."""
     seen = {_key(each) for each in before.findings} if before is not None else set()
     return [each for each in verdict.findings if _key(each) not in seen]
 
@@ -53,5 +55,5 @@ def events_of(version: VersionRecord, found: Sequence[PolicyFinding], at: float)
     return made
 
 
-def _key(each: PolicyFinding) -> tuple[str, str, str, str]:
-    return each.rule, each.component, each.of, each.says if each.rule == "vulnerability" else ""
+def _key(each: PolicyFinding) -> tuple[str, str, str, bool, str]:
+    return each.rule, each.component, each.of, each.enforced, each.says if each.rule == "vulnerability" else ""

@@ -15,7 +15,7 @@ import msgspec
 
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.host.records.policy_registry import PolicyBook
-from pilotlight_core.host.supply.tenant_signatures import CODE, signed_parts, verify_folder
+from pilotlight_core.host.supply.tenant_signatures import signed_parts, verify_folder
 from pilotlight_core.host.supply.trust_keys import MemoryTrust, TrustReader
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.errors import BadInput, PolicyRefused
@@ -23,9 +23,10 @@ from pilotlight_core.model.spec import Manifest, SignedManifest, VersionRecord
 from pilotlight_core.model.supply.envelopes import IN_TOTO, enveloped, signed_bytes
 from pilotlight_core.model.supply.findings import PolicyOwner, PolicyVerdict, verdict_of
 from pilotlight_core.model.supply.policies import PolicyRecord
-from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, VERDICT, provenance_of
+from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, STATEMENT_BYTES, VERDICT, provenance_of
 from pilotlight_core.model.supply.sbom import sbom_of
-from pilotlight_core.model.supply.signed_folders import SignatureFault
+from pilotlight_core.model.supply.signed_folders import SignatureFault, SignedPart
+from pilotlight_core.model.versions.manifest_codec import version_id
 from pilotlight_gateway.supply.base_inventories import BaseInventories, MemoryInventories
 from pilotlight_gateway.supply.osv_file import NoOsvFile, OsvFile
 from pilotlight_gateway.supply.pickle_heads import pickled_files
@@ -36,6 +37,8 @@ SHOWN = 5
 """Findings in the sentence of a refusal."""
 Blob = tuple[str, bytes]
 """Its digest, and its content."""
+_Signed = tuple[str, tuple[SignedPart, ...], bytes]
+"""What was signed, its files, and the signature."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,37 +65,37 @@ class SupplyDesk:
 
     blobs: BlobStore
     policies: PolicyBook
-    signer: ManifestSigner
     trust: TrustReader = field(default_factory=MemoryTrust)
     inventories: BaseInventories = field(default_factory=MemoryInventories)
     osv: OsvFile = field(default_factory=OsvFile)
 
+    def has_policy(self, tenant: str) -> bool:
+        """Whether versions of a tenant are held against any policy."""
+        return bool(self._held(tenant))
+
     async def review(
-        self, manifests: Sequence[Manifest], signatures: Mapping[str, bytes], at: float, *, with_content: bool
+        self,
+        manifests: Sequence[Manifest],
+        signatures: Mapping[str, Mapping[str, bytes]],
+        at: float,
+        *,
+        with_content: bool,
     ) -> dict[str, VersionReview]:
         """By function, what is known of a deploy's versions and what policies say.
 
         Args:
-            signatures: by what was signed, as the tenant sent them.
+            signatures: by function, and by what was signed, as the tenant sent them.
             at: unix seconds.
             with_content: whether the files are in the store, so that they can be looked into.
 
         Raises:
             BadInput: a signature does not hold; naming it, and the file. PolicyRefused: names rules and components.
         """
-        known = {name: manifest for manifest in manifests for name in (CODE, *_artifacts(manifest))}
-        if unknown := sorted(set(signatures) - set(known)):
-            raise BadInput(
-                f"signatures: {unknown[0]!r} is none of what is deployed: {', '.join(sorted(known))}.",
-                field="signatures",
-            )
-        # Once for all functions: they share their code, and artifacts by their names.
-        signed_by = await self._signed_by(known, signatures, at)
         found: dict[str, VersionReview] = {}
+        verified: dict[_Signed, str] = {}
         for manifest in manifests:
-            names = {CODE, *_artifacts(manifest)}
-            own = {of: text for of, text in signatures.items() if of in names}
-            keys = {of: key for of, key in signed_by.items() if of in names}
+            own = signatures.get(manifest.function, {})
+            keys = await self._signed_by(manifest, own, verified, at)
             found[manifest.function] = await self.reviewed(manifest, own, keys, {}, at, with_content=with_content)
         _refuse(found)
         return found
@@ -103,12 +106,24 @@ class SupplyDesk:
         Raises:
             BlobMissing, BlobsDown: its manifest cannot be read.
         """
-        signed = msgspec.msgpack.decode(
-            await self.blobs.read(version.tenant, version.manifest_sha256), type=SignedManifest
-        )
+        signed = await self.signed_manifest(version)
         manifest = msgspec.json.decode(signed.manifest, type=Manifest)
         signatures, signed_by, unsigned = await self._signatures_of(version, manifest, at)
         return await self.reviewed(manifest, signatures, signed_by, unsigned, at, with_content=True)
+
+    async def signed_manifest(self, version: VersionRecord) -> SignedManifest:
+        """The manifest of a version, of which nobody has looked at the signature.
+
+        Raises:
+            BlobMissing: it is not there, or not as it was stored, or another version's. BlobsDown.
+        """
+        data = await self.blobs.read(version.tenant, version.manifest_sha256)
+        if hashlib.sha256(data).hexdigest() != version.manifest_sha256:
+            raise BlobMissing(f"The manifest of {version.ref} in the blob store is damaged.")
+        signed = msgspec.msgpack.decode(data, type=SignedManifest)
+        if version_id(signed.manifest) != version.id:
+            raise BlobMissing(f"The manifest on record for {version.ref} is another version's.")
+        return signed
 
     async def reviewed(
         self,
@@ -144,21 +159,35 @@ class SupplyDesk:
         )
 
     async def documents(
-        self, manifest: Manifest, signed: SignedManifest, review: VersionReview, registered_at: float
+        self,
+        manifest: Manifest,
+        signed: SignedManifest,
+        review: VersionReview,
+        signer: ManifestSigner,
+        registered_at: float,
     ) -> VersionDocuments:
         """The documents about a version that the platform has signed; they are not stored yet.
 
         Args:
+            signer: signs what names them all.
             registered_at: when the version was registered first, in unix seconds.
+
+        Raises:
+            BadInput: a document would be larger than nodes read.
         """
         facts, digest = review.facts, hashlib.sha256(signed.manifest).hexdigest()
         sbom = _blob(await asyncio.to_thread(sbom_of, manifest, digest, registered_at, facts.base, facts.licences))
+        if len(sbom[1]) > STATEMENT_BYTES:
+            raise BadInput(
+                f"artifacts: the bill of materials of {manifest.function} has {len(sbom[1]) >> 20} MiB, more than the "
+                f"{STATEMENT_BYTES >> 20} that nodes read: have fewer files, or shorter paths.", field="artifacts",
+            )  # fmt: skip
         verdict = _blob(msgspec.json.encode(review.verdict))
         texts = {of: _blob(text) for of, text in sorted(review.signatures.items())}
         named = {SBOM: sbom[0], VERDICT: verdict[0]} | {f"{SIGNATURE}{of}": blob[0] for of, blob in texts.items()}
         base_digest = facts.base.digest if facts.base is not None else ""
         content = provenance_of(manifest, digest, named, facts.at, base_digest)
-        by, signature = await self.signer.sign_statement(signed_bytes(IN_TOTO, content))
+        by, signature = await signer.sign_statement(signed_bytes(IN_TOTO, content))
         statement = _blob(enveloped(IN_TOTO, content, by, signature))
         info = EvidenceInfo(
             statement=statement[0], sbom=sbom[0], verdict=verdict[0],
@@ -190,17 +219,25 @@ class SupplyDesk:
         return facts if data is None else replace(facts, data=data.about(facts.at), known=data.of)
 
     async def _signed_by(
-        self, known: Mapping[str, Manifest], signatures: Mapping[str, bytes], at: float
+        self, manifest: Manifest, signatures: Mapping[str, bytes], verified: dict[_Signed, str], at: float
     ) -> dict[str, str]:
-        """By what was signed, of which `known` says where it is, the key. Raises BadInput: one does not hold."""
+        """By what was signed, the key. Functions share code and artifacts: what is `verified` is not again.
+
+        Raises:
+            BadInput: one does not hold.
+        """
+        trust = await self.trust.read(manifest.tenant) if signatures else None
         found: dict[str, str] = {}
         for of, text in signatures.items():
-            trust = await self.trust.read(known[of].tenant)
-            try:
-                key = await asyncio.to_thread(verify_folder, of, text, signed_parts(known[of], of), trust, at)
-            except SignatureFault as error:
-                raise BadInput(f"signatures: {error}", field="signatures") from None
-            found[of] = key.id
+            parts = tuple(signed_parts(manifest, of))
+            mark = of, parts, text
+            if mark not in verified:
+                try:
+                    key = await asyncio.to_thread(verify_folder, of, text, parts, trust, at)
+                except SignatureFault as error:
+                    raise BadInput(f"signatures: {error}", field="signatures") from None
+                verified[mark] = key.id
+            found[of] = verified[mark]
         return found
 
     async def _signatures_of(
@@ -221,10 +258,6 @@ class SupplyDesk:
             except SignatureFault as error:
                 unsigned[of] = str(error)
         return texts, signed_by, unsigned
-
-
-def _artifacts(manifest: Manifest) -> set[str]:
-    return {artifact.name for artifact in manifest.artifacts}
 
 
 def _refuse(reviews: Mapping[str, VersionReview]) -> None:

@@ -8,11 +8,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.seeing.tallies import GatewayTally
 from pilotlight_gateway.tally.tally_ring import DAY_NS, MINUTE_NS
 
 MINUTES = DAY_NS // MINUTE_NS
 NS_PER_S = 1_000_000_000
+PROCESS_DIGITS = 8
 
 Traffic = Callable[[], tuple[int, int]]
 """Bytes so far, in and out."""
@@ -30,7 +32,7 @@ class GatewayTallies:
         worked: Callable[[], float] = time.thread_time,
     ) -> None:
         """`worked`: seconds of processor time of this thread."""
-        self._name = name
+        self._name, self._process = name, token()[:PROCESS_DIGITS]
         self._traffic = traffic
         self._wall = wall
         self._worked = worked
@@ -68,6 +70,7 @@ class GatewayTallies:
         (in_before, out_before), (now_in, now_out) = self._traffic_before, self._traffic()
         return GatewayTally(
             gateway=self._name,
+            process=self._process,
             since_ns=self._since_ns,
             until_ns=at_ns,
             loop_share=max(0.0, self._worked() - self._worked_before) / passed_s,
@@ -86,6 +89,7 @@ def joined(parts: Iterable[GatewayTally]) -> GatewayTally:
     total = sum(spans)
     return GatewayTally(
         gateway=parts[-1].gateway,
+        process=parts[-1].process,
         since_ns=parts[0].since_ns,
         until_ns=parts[-1].until_ns,
         loop_share=sum(part.loop_share * span for part, span in zip(parts, spans, strict=True)) / total,

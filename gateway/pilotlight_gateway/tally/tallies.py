@@ -30,7 +30,7 @@ from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.streams.stream_pace import StreamPace
 from pilotlight_gateway.tally.platform_totals import PlatformTotals
-from pilotlight_gateway.tally.tally import LARGEST_BATCH, NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
+from pilotlight_gateway.tally.tally import LARGEST_BATCH, NO_SLO, NS_PER_MS, SAMPLES, SLOWEST, TallyCounts
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TallyRing, sealed
 from pilotlight_gateway.tally.tally_totals import TotalCounts
 
@@ -54,6 +54,7 @@ class TallyKey(NamedTuple):
     """`tenant:app.function` of the owner; `tenant:` or `:`: others of a tenant, or of all."""
     version: str
     arm: str = ""
+    """As `ToldTally.arm`."""
 
 
 class EndedRow:
@@ -107,17 +108,21 @@ class Tallied:
 
 
 class Tallies:
-    """Counts calls by function. `wall`: unix nanoseconds; the other arguments are bounds."""
+    """Counts calls by function. `wall`: unix nanoseconds, `arm`: which calls they are, as `ToldTally.arm`; the other
+    arguments are bounds.
+    """
 
     def __init__(
         self,
         wall: Callable[[], int] = time.time_ns,
         *,
+        arm: str = "",
         keys: int = KEYS,
         live_buckets: int = LIVE_BUCKETS,
         most_sealed: int = SEALED_BYTES,
     ) -> None:
         self._wall = wall
+        self._arm = arm
         self._keys = keys
         self._live_buckets = live_buckets
         self._most_sealed = most_sealed
@@ -280,15 +285,16 @@ class Tallies:
             return tallied
         if len(self._known) < self._keys or self._make_room(at_ns):
             function = f"{version.tenant}:{version.app}.{version.function}"
-            counts = TallyCounts(max(self._minute_ns, at_ns), version.spec.slo)
-            tallied = self._known[version.id] = Tallied(TallyKey(function, version.id), counts)
+            levels = NO_SLO if self._arm else version.spec.slo  # which is about callers who wait
+            counts = TallyCounts(max(self._minute_ns, at_ns), levels)
+            tallied = self._known[version.id] = Tallied(TallyKey(function, version.id, self._arm), counts)
             return tallied
         tenant = version.tenant
         if tenant not in self._others and len(self._others) >= OTHERS:
             tenant = ""
         other = self._others.get(tenant)
         if other is None:
-            other = self._others[tenant] = Tallied(TallyKey(f"{tenant}:", ""), TallyCounts(at_ns))
+            other = self._others[tenant] = Tallied(TallyKey(f"{tenant}:", "", self._arm), TallyCounts(at_ns))
         return other
 
     def _make_room(self, at_ns: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -20,7 +20,8 @@ from pilotlight_core.model.messages.seeing.tallies import (
 )
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeCounts, HomeTallies
-from pilotlight_gateway.tally.tallies import Tallies, TallyKey
+from pilotlight_gateway.tally.job_tallies import job_tallies
+from pilotlight_gateway.tally.tallies import Tallied, Tallies, TallyKey
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
 from pilotlight_gateway.tally.tally_ring import MINUTE_NS
 from pilotlight_gateway.tally.tally_totals import TotalCounts
@@ -43,10 +44,23 @@ class TallySources:
     """What there is to tell."""
 
     calls: Tallies
+    """Of callers who wait."""
+    jobs: Tallies = field(default_factory=job_tallies)
+    """Of runs of jobs."""
     homes: HomeTallies
     own: GatewayTallies
     wall: Callable[[], int] = time.time_ns
     """Unix nanoseconds."""
+
+    @property
+    def arms(self) -> tuple[Tallies, Tallies]:
+        """Both kinds of calls."""
+        return self.calls, self.jobs
+
+    def fold(self) -> None:
+        """Add up what has gathered."""
+        for each in self.arms:
+            each.fold()
 
 
 class TallyAnswers:
@@ -58,7 +72,7 @@ class TallyAnswers:
     async def answer(self, asked: AskTallies) -> TalliesTold:
         """The answer, in turns of the event loop that are short."""
         sources = self._sources
-        sources.calls.fold()
+        sources.fold()
         if asked.totals:
             return await self._totals(asked)
         tallies, homes = await self._tallies(asked), await self._homes(asked)
@@ -73,18 +87,20 @@ class TallyAnswers:
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(parts) - len(kept))
 
     async def _tallies(self, asked: AskTallies) -> dict[TallySlot, TallyCounts]:
-        calls, found, added = self._sources.calls, dict[TallySlot, TallyCounts](), 0
-        for tallied in calls.each():
-            if is_asked(asked, tallied.key):
-                for part in calls.parts_of(tallied, asked.since_ns):
-                    slot = (tallied.key, step_of(asked, part.since_ns))
-                    if slot not in found:
-                        found[slot] = TallyCounts(0)
-                    found[slot].merge(brief(part) if asked.brief else part)
-                    added += 1
-                    if added % PARTS_A_TURN == 0:
-                        await asyncio.sleep(0)
+        found, added = dict[TallySlot, TallyCounts](), 0
+        for calls, tallied in self._asked_for(asked):
+            for part in calls.parts_of(tallied, asked.since_ns):
+                slot = (tallied.key, step_of(asked, part.since_ns))
+                if slot not in found:
+                    found[slot] = TallyCounts(0)
+                found[slot].merge(brief(part) if asked.brief else part)
+                added += 1
+                if added % PARTS_A_TURN == 0:
+                    await asyncio.sleep(0)
         return found
+
+    def _asked_for(self, asked: AskTallies) -> list[tuple[Tallies, Tallied]]:
+        return [(calls, each) for calls in self._sources.arms for each in calls.each() if is_asked(asked, each.key)]
 
     async def _homes(self, asked: AskTallies) -> dict[TallySlot, HomeCounts]:
         homes, found, added = self._sources.homes, dict[TallySlot, HomeCounts](), 0
@@ -101,14 +117,13 @@ class TallyAnswers:
         return found
 
     async def _totals(self, asked: AskTallies) -> TalliesTold:
-        calls = self._sources.calls
-        functions: dict[str, TotalCounts] = {}
-        for number, tallied in enumerate(calls.each()):
-            if is_asked(asked, tallied.key):
-                functions.setdefault(tallied.key.function, TotalCounts()).merge(calls.totals_of(tallied))
-                if number % PARTS_A_TURN == 0:
-                    await asyncio.sleep(0)
-        found = [ToldTally(function=name, totals=totals.value()) for name, totals in functions.items()]
+        functions: dict[tuple[str, str], TotalCounts] = {}
+        for number, (calls, tallied) in enumerate(self._asked_for(asked)):
+            whose = (tallied.key.function, tallied.key.arm)
+            functions.setdefault(whose, TotalCounts()).merge(calls.totals_of(tallied))
+            if number % PARTS_A_TURN == 0:
+                await asyncio.sleep(0)
+        found = [ToldTally(function=name, arm=arm, totals=each.value()) for (name, arm), each in functions.items()]
         kept = await within(found)
         own = self._sources.own.window(self._sources.wall())
         return TalliesTold(parts=tuple(kept), own=own, left_out=len(found) - len(kept))

@@ -37,7 +37,7 @@ class TallyClock:
     def tick(self, late_s: float) -> None:
         """A beat that came so late."""
         sources, at = self._sources, self._clock()
-        sources.calls.fold()
+        sources.fold()
         sources.own.note_timer(max(0.0, late_s), sources.calls.calls)
         if at - self._sampled_at >= SAMPLE_S:
             self._sampled_at = at

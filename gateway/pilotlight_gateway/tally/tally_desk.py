@@ -78,6 +78,12 @@ class TallyDesk:
             tenant=tenant, since_ns=since, brief=True
         ))  # fmt: skip
 
+    async def brief(self, functions: tuple[str, ...], minutes: int) -> FoundWindows:
+        """Functions in one question, without stages and samples, those without calls left out. Raises as `window`."""
+        return await self._asked(("brief", functions, minutes), minutes, lambda since: AskTallies(
+            functions=functions, since_ns=since, brief=True
+        ))  # fmt: skip
+
     async def totals(self, tenant: str) -> list[TalliesTold]:
         """What each gateway has counted of a tenant's functions since it began. Raises as `window`."""
         at = self._clock()

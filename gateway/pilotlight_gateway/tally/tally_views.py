@@ -9,6 +9,7 @@ from pilotlight_core.model.api.seeing.tally_api import (
     FunctionStats,
     GatewayStats,
     HomeStats,
+    JobRunStats,
     Quantiles,
     SampleStats,
     StatsList,
@@ -21,11 +22,10 @@ from pilotlight_core.model.messages.seeing.tallies import STAGES, FunctionTally,
 from pilotlight_gateway.tally.sketch import count_of, mean_of, quantile_of
 from pilotlight_gateway.tally.tally import calls_of, gpu_ms_of, stages_of
 from pilotlight_gateway.tally.tally_window import FoundWindows, FunctionWindow
+from pilotlight_gateway.tenancy.shown_names import shown_gateways
 
 SHOWN_SAMPLES = 32
 OTHER = "other"
-SOMEBODY = "a gateway"
-"""In place of names of gateways, which are told to operators."""
 
 
 def quantiles_of(sketch: SketchCounts) -> Quantiles:
@@ -47,8 +47,8 @@ def quantiles_of(sketch: SketchCounts) -> Quantiles:
 NO_QUANTILES = Quantiles()
 
 
-def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gateways: bool) -> FunctionStats:
-    """One function; `gateways`: whether what is told of them is told too."""
+def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, operator: bool) -> FunctionStats:
+    """One function, to operators with how gateways were."""
     tally, seconds = window.tally, window.seconds
     calls = calls_of(tally)
     answered, missed = tally.ended, tally.bad.get("availability", 0)
@@ -57,7 +57,6 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
         for level in (*tally.good, *tally.bad)
         if tally.good.get(level, 0) + tally.bad.get(level, 0)
     }
-    batched = sum(batch.calls for batch in tally.batches.values())
     return FunctionStats(
         function=name_of_function(window.function),
         since=instant_text(window.since_ns),
@@ -73,7 +72,7 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
         levels=levels,
         durations=quantiles_of(tally.durations),
         failed_durations=quantiles_of(tally.failed_durations),
-        stages={stage: quantiles_of(tally.stages[stage]) for stage in STAGES if stage in tally.stages},
+        stages=stage_quantiles(tally),
         first_chunks=quantiles_of(tally.first_chunks),
         gaps=quantiles_of(tally.gaps),
         cold_calls=tally.cold_calls,
@@ -82,7 +81,7 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
             BatchStats(size=size, calls=batch.calls, gpu_ms=round(batch.gpu_ms, 3))
             for size, batch in sorted(tally.batches.items())
         ],
-        batch_size=round(sum(size * each.calls for size, each in tally.batches.items()) / max(1, batched), 3),
+        batch_size=batch_size_of(tally),
         gpu_ms=round(gpu_ms_of(tally), 3),
         attempts=tally.attempts,
         retried=tally.retried,
@@ -91,9 +90,10 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
         units=dict(tally.units),
         unread_ms=round(tally.unread_ms, 3),
         inside=round(tally.inside_ms / 1000.0 / seconds, 4),
+        jobs=job_run_stats(window.jobs, seconds),
         home=home_stats(window),
-        gateways=[gateway_stats(each) for each in window.gateways] if gateways else [],
-        silent=list(window.silent) if gateways else [SOMEBODY] * bool(window.silent),
+        gateways=[gateway_stats(each) for each in window.gateways] if operator else [],
+        silent=shown_gateways(window.silent, operator=operator),
         versions=[
             version_stats(version, arm, part) for (version, arm), part in sorted(window.by_version.items()) if version
         ],
@@ -103,7 +103,35 @@ def function_stats(window: FunctionWindow, series: list[FunctionWindow], *, gate
     )
 
 
-def stats_list(found: FoundWindows, limit: int) -> StatsList:
+def job_run_stats(tally: FunctionTally, seconds: float) -> JobRunStats:
+    """Runs of jobs."""
+    runs = calls_of(tally)
+    return JobRunStats(
+        runs=runs,
+        per_s=round(runs / seconds, 4),
+        succeeded=tally.ended,
+        failed=dict(sorted(tally.failures.items())),
+        durations=quantiles_of(tally.durations),
+        stages=stage_quantiles(tally),
+        cold_runs=tally.cold_calls,
+        batch_size=batch_size_of(tally),
+        gpu_ms=round(gpu_ms_of(tally), 3),
+        units=dict(tally.units),
+    )
+
+
+def stage_quantiles(tally: FunctionTally) -> dict[str, Quantiles]:
+    """By stage, in the order of the stages."""
+    return {stage: quantiles_of(tally.stages[stage]) for stage in STAGES if stage in tally.stages}
+
+
+def batch_size_of(tally: FunctionTally) -> float:
+    """On average over the calls; 0: it is known of none."""
+    batched = sum(batch.calls for batch in tally.batches.values())
+    return round(sum(size * each.calls for size, each in tally.batches.items()) / max(1, batched), 3)
+
+
+def stats_list(found: FoundWindows, limit: int, *, operator: bool) -> StatsList:
     """The functions with the most calls."""
     return StatsList(
         since=instant_text(found.since_ns),
@@ -111,7 +139,7 @@ def stats_list(found: FoundWindows, limit: int) -> StatsList:
         window_s=round((found.until_ns - found.since_ns) / 1e9, 3),
         functions=[row_of(each) for each in found.windows[:limit]],
         total=len(found.windows),
-        silent=[SOMEBODY] * bool(found.silent),
+        silent=shown_gateways(found.silent, operator=operator),
     )
 
 
@@ -129,6 +157,8 @@ def row_of(window: FunctionWindow) -> StatsRow:
         p95_ms=round(quantile_of(tally.durations, 0.95), 3),
         cold_calls=tally.cold_calls,
         gpu_ms=round(gpu_ms_of(tally), 3),
+        job_runs=calls_of(window.jobs),
+        job_gpu_ms=round(gpu_ms_of(window.jobs), 3),
         queued=round(window.home.queued_s / seconds, 4),
         ready=round(window.home.ready_s / seconds, 4),
     )
@@ -151,6 +181,8 @@ def point_of(window: FunctionWindow) -> StatsPoint:
         cold_calls=tally.cold_calls,
         gpu_ms=round(gpu_ms_of(tally), 3),
         units=dict(tally.units),
+        job_runs=calls_of(window.jobs),
+        job_gpu_ms=round(gpu_ms_of(window.jobs), 3),
     )
 
 

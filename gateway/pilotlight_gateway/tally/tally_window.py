@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.messages.scheduling import AskTallies, TalliesTold
-from pilotlight_core.model.messages.seeing.tallies import FunctionTally, GatewayTally, HomeTally, ToldTally
+from pilotlight_core.model.messages.seeing.tallies import JOBS, FunctionTally, GatewayTally, HomeTally, ToldTally
 from pilotlight_gateway.tally.home_tallies import HomeCounts
 from pilotlight_gateway.tally.tally import TallyCounts, calls_of
 from pilotlight_gateway.tally.tally_ring import HOUR_NS, MINUTE_NS, TEN_NS
 
+NO_CALLS = FunctionTally()
 SLOTS_A_TURN = 4
 """Functions that are added up before the event loop has its turn."""
 
@@ -25,9 +26,12 @@ class FunctionWindow:
     since_ns: int
     until_ns: int
     tally: FunctionTally = field(default_factory=FunctionTally)
+    """Of calls whose callers wait."""
+    jobs: FunctionTally = field(default_factory=FunctionTally)
+    """Of runs of jobs."""
     home: HomeTally = field(default_factory=HomeTally)
     by_version: dict[tuple[str, str], FunctionTally] = field(default_factory=dict)
-    """By version id and arm."""
+    """By version id and arm, `JOBS` or ""."""
     homes: dict[str, HomeTally] = field(default_factory=dict)
     """By version id."""
     gateways: tuple[GatewayTally, ...] = ()
@@ -85,7 +89,7 @@ async def added_up(
         found.append(_window(function, since_ns, ends_ns, parts, gateways, tuple(silent)))
         if number % SLOTS_A_TURN == 0:
             await asyncio.sleep(0)
-    found.sort(key=lambda each: (each.since_ns, -calls_of(each.tally), each.function))
+    found.sort(key=lambda each: (each.since_ns, -calls_of(each.tally), -calls_of(each.jobs), each.function))
     return FoundWindows(
         since_ns=asked.since_ns, until_ns=until_ns, windows=tuple(found), gateways=gateways, silent=tuple(silent)
     )
@@ -102,26 +106,28 @@ def _window(
     """The parts of one function and step."""
     versions: dict[tuple[str, str], TallyCounts] = {}
     homes: dict[str, HomeCounts] = {}
-    whole, home = TallyCounts(0), HomeCounts(0)
+    arms: dict[str, TallyCounts] = {}
+    home = HomeCounts(0)
     several = len({(part.version, part.arm) for part in parts if part.tally is not None}) > 1
     for part in parts:
         if part.tally is not None:
-            whole.merge(part.tally)
+            arms.setdefault(part.arm, TallyCounts(0)).merge(part.tally)
             if several:
                 versions.setdefault((part.version, part.arm), TallyCounts(0)).merge(part.tally)
         if part.home is not None:
             home.merge(part.home)
             homes.setdefault(part.version, HomeCounts(0)).merge(part.home)
-    tally = whole.value(whole.until_ns)
+    of_arms = {arm: counts.value(counts.until_ns) for arm, counts in arms.items()}
     lone = next(((part.version, part.arm) for part in parts if part.tally is not None), None)
     by_version = {name: counts.value(counts.until_ns) for name, counts in versions.items()}
     if not several and lone is not None:
-        by_version = {lone: tally}
+        by_version = {lone: of_arms[lone[1]]}
     return FunctionWindow(
         function=function,
         since_ns=since_ns,
         until_ns=until_ns,
-        tally=tally,
+        tally=of_arms.get("", NO_CALLS),
+        jobs=of_arms.get(JOBS, NO_CALLS),
         home=home.value(),
         by_version=by_version,
         homes={version: counts.value() for version, counts in homes.items()},

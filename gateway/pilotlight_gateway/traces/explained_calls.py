@@ -9,6 +9,7 @@ from pilotlight_core.model.api.seeing.trace_api import (
     WaterfallRow,
 )
 from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_gateway.tenancy.shown_names import shown_name
 from pilotlight_gateway.traces.call_segments import segments_of
 from pilotlight_gateway.traces.call_sentences import longest_part, sentences_of
 
@@ -16,8 +17,8 @@ DIGITS = 3
 """Of milliseconds."""
 
 
-def row_of(call: KeptCall) -> KeptCallRow:
-    """A call in a list."""
+def row_of(call: KeptCall, *, operator: bool) -> KeptCallRow:
+    """A call in a list, as its tenant sees it, or an operator who made it."""
     longest, ms = longest_part(call)
     return KeptCallRow(
         id=call.id,
@@ -32,11 +33,11 @@ def row_of(call: KeptCall) -> KeptCallRow:
         longest_ms=round(ms, DIGITS),
         cold_start=call.cold_start is not None,
         attempts=len(call.attempts),
-        gateway=call.gateway,
+        gateway=shown_name(call.gateway, operator=operator),
     )
 
 
-def explanation_of(call: KeptCall) -> CallExplanation:
+def explanation_of(call: KeptCall, *, operator: bool) -> CallExplanation:
     """All that is said of a call to the tenant that made it."""
     is_owner = not call.owner or call.owner == call.tenant
     return CallExplanation(
@@ -63,7 +64,7 @@ def explanation_of(call: KeptCall) -> CallExplanation:
             )
             for one in call.attempts
         ),
-        gateway=call.gateway,
+        gateway=shown_name(call.gateway, operator=operator),
     )
 
 

@@ -52,7 +52,9 @@ def _span(span: Span) -> bytes:
         _attributes(9, span.attributes),
     ]
     parts += [
-        _message(13, _bytes(1, bytes.fromhex(link.trace_id)) + _bytes(2, bytes.fromhex(link.span_id)))
+        _message(
+            13, _bytes(1, bytes.fromhex(link.trace_id)) + _bytes(2, bytes.fromhex(link.span_id)) + _text(3, link.state)
+        )
         for link in span.links
     ]
     if span.error:

@@ -6,7 +6,7 @@
     ├── start ── fetch, import, enter …
     ├── transport
     ├── batch_wait
-    ├── execute                where the spans of the function's own code join
+    ├── execute                where the spans of the function's own code join, linked to those of its batch
     ├── queue, transport, execute …    of a further attempt
     └── respond
 
@@ -19,7 +19,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pilotlight_core.model.tracing.kept_call import WELL, CallTrigger, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.trace_context import EXECUTE, ROOT, TraceContext, parse_traceparent, span_id_of
+from pilotlight_core.model.tracing.trace_context import (
+    EXECUTE,
+    ROOT,
+    TraceContext,
+    parse_traceparent,
+    sampled_state,
+    span_id_of,
+)
 from pilotlight_gateway.traces.call_segments import CallSegment, SegmentStep, segments_of
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
@@ -84,8 +91,15 @@ def _root(call: KeptCall) -> Span:
         attributes=_root_attributes(call),
         error=call.code,
         links=(link,) if link is not None else (),
-        trace_state=f"ot=th:{call.threshold}" if call.kept is KeptWhy.SAMPLED and call.threshold else "",
+        trace_state=_state_of(call),
     )
+
+
+def _state_of(call: KeptCall) -> str:
+    """The caller's, with how many calls this one stands for where it was sampled."""
+    if call.kept is KeptWhy.SAMPLED and call.threshold:
+        return sampled_state(call.state, call.threshold)
+    return call.state
 
 
 def _root_attributes(call: KeptCall) -> dict[str, AttributeValue]:
@@ -143,8 +157,15 @@ def _stage(call: KeptCall, root: Span, segment: CallSegment, span_id: str) -> Sp
         end_ns=_at(call, segment.begin_ms + segment.ms),
         attributes=_filled(found),
         error=error,
+        links=_mates_of(segment) if segment.name == EXECUTE else (),
         trace_state=root.trace_state,
     )
+
+
+def _mates_of(segment: CallSegment) -> tuple[TraceContext, ...]:
+    """The executions of the other calls of its batch: one span cannot be below all of their calls."""
+    mates = segment.tried.mates if segment.tried is not None else ()
+    return tuple([found for each in mates if (found := parse_traceparent(each)) is not None])
 
 
 def _step(call: KeptCall, start: Span, step: SegmentStep, place: str) -> Span:

@@ -232,6 +232,7 @@ class TraceKeeper:
             id=call.call_id,
             trace_id=own_trace_id(call.call_id) if came is None else came.trace_id,
             parent_span="" if came is None or begins else came.span_id,
+            state="" if came is None else came.state,
             link=call.link,
             threshold=self._sampler.threshold if why is KeptWhy.SAMPLED else "",
             tenant=call.tenant,
@@ -271,7 +272,7 @@ def _ended_well(begun: KeptCall, result: CallResult, stages: dict[str, float]) -
     last = sums_left(stages, result.trail)
     grant, spent = result.grant, result.spent
     if grant is not None:
-        last = structs.replace(last, container=grant.container, node=grant.node, ahead=grant.ahead)
+        last = structs.replace(last, container=grant.container, node=grant.node, ahead=grant.ahead, mates=result.mates)
     return structs.replace(
         begun,
         stages=stages,

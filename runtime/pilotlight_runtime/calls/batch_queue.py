@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import msgspec
 
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching, FunctionSpec
+from pilotlight_core.model.tracing.kept_call import MOST_MATES
+from pilotlight_core.model.tracing.trace_context import context_within, parse_traceparent
 from pilotlight_core.model.values import decode_opaque
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
+SLOW_MS = 1_000.0
+"""Of a function that names no level."""
 BATCH_BYTES = MAX_FRAME * 3 // 4
 """The inputs of one batch together must fit one frame."""
 
@@ -63,6 +69,7 @@ class DynamicBatches:
             if method.batching is not None
         }
         self._numbers = itertools.count(1)
+        self._level_ms = spec.slo.p95_ms
 
     def __bool__(self) -> bool:
         return bool(self._methods)
@@ -131,6 +138,11 @@ class DynamicBatches:
         due = [method.former.due_at(at) for method in self._methods.values() if method.running is None]
         return min((instant for instant in due if instant is not None), default=None)
 
+    def mates_of(self, call: AcceptedCall, outcome: Outcome, at: float) -> tuple[str, ...]:
+        """The calls that one which ends has run with, if they are told."""
+        batch, call.mates = call.mates, ()
+        return traced_mates(call, batch, outcome, (at - call.accepted_at) * 1000, self._level_ms)
+
     def room(self) -> int:
         room = 0
         for method in self._methods.values():
@@ -139,6 +151,22 @@ class DynamicBatches:
 
     def _batch(self, items: list[AcceptedCall]) -> DynamicBatch:
         return DynamicBatch(number=next(self._numbers), method=items[0].run.method, items=items)
+
+
+def traced_mates(
+    call: AcceptedCall, batch: Iterable[AcceptedCall], outcome: Outcome, took_ms: float, level_ms: float | None
+) -> tuple[str, ...]:
+    """The other calls of a call's batch, by their traces, where somebody may ask about this one.
+
+    Most calls are fast, end well and belong to no trace that is wanted: of those nothing is told, and nothing is made.
+    `took_ms`: at this node; `level_ms`: of its function.
+    """
+    came = call.run.traceparent
+    asked = bool(came) and (found := parse_traceparent(came)) is not None and found.sampled
+    if not asked and outcome is Outcome.OK and took_ms < (SLOW_MS if level_ms is None else level_ms):
+        return ()
+    others = [each for each in batch if each is not call]
+    return tuple([context_within(each.call_id, each.run.traceparent).header for each in others[:MOST_MATES]])
 
 
 def _that_fit(items: list[AcceptedCall]) -> int:

@@ -14,14 +14,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from pilotlight_core.model.messages.call_messages import (
-    Ended,
-    Outcome,
-    Refusal,
-    Refused,
-    RemoteError,
-    Started,
-)
+from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, RemoteError
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.messages.usage_facts import units_fault
 from pilotlight_core.model.spec import FunctionSpec
@@ -63,6 +56,7 @@ class CallRunner:
         self._queue: deque[AcceptedCall] = deque()
         self._running: dict[str, AcceptedCall] = {}  # in the order of their start
         self._busy_inputs = 0  # calls and batches that the guest has
+        self._begun = 0  # calls so far
         self._halted = False
 
     # -- state --------------------------------------------------------------------------------------------------
@@ -342,6 +336,7 @@ class CallRunner:
     def _start(self, call: AcceptedCall, at: float) -> None:
         if not self._try_start(call, at):
             return
+        self._report_start(call)
         run = call.run
         self._io.send_to_guest(
             guest.Invoke(
@@ -363,8 +358,10 @@ class CallRunner:
         if not batch.items:
             self._batches.discard(batch)
             return
+        size = len(batch.items)
         for call in batch.items:
-            call.batch_size = len(batch.items)
+            call.batch_size, call.batch, call.mates = size, batch.number if size > 1 else 0, batch.items
+            self._report_start(call)
             self._streams.begin(call, at)
         self._send_batch(batch)
 
@@ -372,13 +369,11 @@ class CallRunner:
         return self._batches.pop_due(at, before=self._queue[0].ready_at if self._queue else at)
 
     def _try_start(self, call: AcceptedCall, at: float) -> bool:
-        """Start the call, if it may; its origin gets `Started`, if asked for, before the guest gets the call."""
-        run = call.run
+        """Start the call, if it may."""
         refusal = Refusal.EXPIRED if call.start_deadline_at < at else self._io.start(call, at)
         if refusal is None:
             self._running[call.call_id] = call
-            if run.tell_start:
-                self._io.send(run.gateway, Started(call_id=call.call_id, grant_number=call.grant_number))
+            call.nth = self._begun = self._begun + 1
             return True
         if refusal is Refusal.GONE:
             del self._held[call.call_id]
@@ -387,12 +382,18 @@ class CallRunner:
             self._refuse(call, refusal)
         return False
 
+    def _report_start(self, call: AcceptedCall) -> None:
+        """Tell its origin, if that asks, before the guest gets the call."""
+        if call.run.tell_start:
+            self._io.send(call.gateway, call.begun(self._io.price))
+
     def _run_next_alone(self, rest: deque[AcceptedCall], at: float) -> None:
         while rest:
             call = rest.popleft()
             if call.outcome is None:
-                call.started_at, self._running[call.call_id] = at, call
+                call.started_at, call.batch, self._running[call.call_id] = at, 0, call
                 self._io.restart(call)
+                self._report_start(call)
                 self._send_batch(self._batches.begin_single(call, rest))
                 return
             self._complete(call, call.outcome, 0, at, started=True)
@@ -489,7 +490,10 @@ class CallRunner:
             spent=call.spent,
             stages=call.stages(at),
             units=call.units,
+            mates=self._batches.mates_of(call, outcome, at) if call.batch_size > 1 else (),
             preempted=call.is_preempted and outcome is Outcome.DIED,
             by_tenant=call.is_own_death,
+            nth=call.nth,
+            batch=call.batch,
         )
         self._io.send(call.run.gateway, ended)

@@ -13,6 +13,10 @@ from pilotlight_runtime.guest import frames as guest
 class RunnerIO(Protocol):
     """What a `CallRunner` needs of its container. No method waits; instants are monotonic seconds."""
 
+    @property
+    def price(self) -> str:
+        """The price id of the slice that it has."""
+
     def send(self, gateway: str, frame: CallFrame) -> None: ...
 
     def send_chunks(self, call: AcceptedCall, seq: int, data: tuple[bytes, ...]) -> None:

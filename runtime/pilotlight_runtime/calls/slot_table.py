@@ -19,10 +19,20 @@ from __future__ import annotations
 import math
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from pilotlight_core.model.messages.call_messages import Outcome, Reconcile, Refusal, RemoteError, Run, Spent, Stages
+from pilotlight_core.model.messages.call_messages import (
+    Outcome,
+    Reconcile,
+    Refusal,
+    RemoteError,
+    Run,
+    Spent,
+    Stages,
+    Started,
+)
 from pilotlight_runtime.calls.waiting_calls import NO_NOTE
 
 MEMORY = 100_000
@@ -54,6 +64,12 @@ class AcceptedCall:
     """When the guest got it; for an item run again alone, the last time."""
     execute_ms: float = 0.0
     batch_size: int = 1
+    batch: int = 0
+    """The number of its batch; 0: it runs alone."""
+    nth: int = 0
+    """Of the calls that its container has begun, from 1."""
+    mates: Sequence[AcceptedCall] = ()
+    """The calls that it ran with, itself among them, until it ends."""
     heard_seq: int = 0
     """The last chunk of its stream from the guest, including dropped ones."""
     sent_seq: int = 0
@@ -139,6 +155,12 @@ class AcceptedCall:
 
     def start(self, at: float) -> None:
         self.phase, self.started_at = CallPhase.RUNNING, at
+
+    def begun(self, price: str) -> Started:
+        """That it has begun, on a slice of this price."""
+        return Started(
+            call_id=self.call_id, grant_number=self.grant_number, nth=self.nth, batch=self.batch, price=price
+        )
 
     def decide(
         self, outcome: Outcome, *, reason: str = "", error: RemoteError | None = None, output: bytes = b""

@@ -53,6 +53,10 @@ class ContainerIO:
         except (GuestSlow, guest.FrameTooLarge) as error:
             self.kill(str(error))
 
+    @property
+    def price(self) -> str:
+        return self._meter.price
+
     def end_nested(self, call: AcceptedCall) -> None:
         self._calls.nested.end(call)
 

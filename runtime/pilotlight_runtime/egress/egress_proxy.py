@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -39,6 +40,8 @@ from pilotlight_runtime.egress.server_hello import AnswerReader
 
 log = structlog.get_logger(__name__)
 
+NEVER = -math.inf
+"""When a connection was due of whoever has made none: the clock of a machine that has just started is near 0."""
 CHUNK = 64 * 1024
 """Bytes that a connection holds in each direction."""
 ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
@@ -181,12 +184,14 @@ class EgressProxy:
         assert self.held >= sum(len(way.open) for way in self._ways.values())  # noqa: S101 - it is what it is for
 
     async def _accept(self, way: _Way) -> None:
-        loop, next_at = asyncio.get_running_loop(), 0.0
+        loop, next_at = asyncio.get_running_loop(), NEVER
         tenant, bounds = way.asked.tenant, self.bounds
         while True:
             at = self._clock()
             next_at = accepts_next_at(next_at, at, bounds.of_container, bounds.per_second)
-            tenants_at = accepts_next_at(self._due_at.get(tenant, 0.0), at, bounds.of_tenant, bounds.tenant_per_second)
+            tenants_at = accepts_next_at(
+                self._due_at.get(tenant, NEVER), at, bounds.of_tenant, bounds.tenant_per_second
+            )
             self._due_at[tenant] = tenants_at
             await asyncio.sleep(max(0.0, max(next_at, tenants_at) - at))
             try:

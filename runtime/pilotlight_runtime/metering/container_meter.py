@@ -104,6 +104,11 @@ class ContainerMeter:
         """Whether it is there by the platform's guess, and has begun no call since."""
         return is_guess(self._purpose, used=self._meter.used)
 
+    @property
+    def price(self) -> str:
+        """The price id of what it has now."""
+        return self._meter.price
+
     def keep(self, purpose: Purpose) -> None:
         """From now on the container is there for `purpose`, as if it had begun no call."""
         self._purpose = purpose

@@ -116,6 +116,11 @@ class SliceMeter:
         """Whether the owner's container has begun a call since it is there for its purpose."""
         return self._used
 
+    @property
+    def price(self) -> str:
+        """The price id of the slice."""
+        return self.lease.price
+
     def transition(
         self,
         state: LeaseState,

@@ -27,6 +27,10 @@ class SeveralMeters:
     def used(self) -> bool:
         return self._meters[0].used
 
+    @property
+    def price(self) -> str:
+        return self._meters[0].price
+
     def transition(self, state: LeaseState, at_ns: int, owner: SliceOwner = OPERATOR) -> None:
         for meter, each in zip(self._meters, self._owners(owner), strict=True):
             meter.transition(state, at_ns, each)

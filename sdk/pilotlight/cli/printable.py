@@ -7,6 +7,7 @@ title and clipboard or clear it; bidirectional ones and tags make text read as w
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from pilotlight_core.model.steering import CONTROLS, MISLEADING
 
@@ -41,3 +42,10 @@ def _escape(found: re.Match[str]) -> str:
 def _escape_json(found: re.Match[str]) -> str:
     units = found[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+def unheard_text(names: Collection[str]) -> str:
+    """Gateways that did not answer: their names, or where these are not told how many there are."""
+    if len(names) > 1 and len(set(names)) == 1:
+        return f"{len(names)} gateways"
+    return ", ".join(names)

@@ -10,20 +10,11 @@ import typer
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, span
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutView
+from pilotlight_core.model.rollouts.rollout_record import WHY_HELD
 
 ROLLED_BACK, INTERRUPTED = 3, 130
 """Exit codes."""
 OVER = frozenset({"promoted", "rolled_back", "superseded"})
-HELD = {
-    "no_capacity": "there is no ready capacity for the next share",
-    "evidence": "E is, or was lately, 10 or more",
-    "invalid": "calls do not come as they are split",
-    "calls": "too few calls of the new version were compared",
-    "gate": "its gate has not said yes",
-    "undecided": "nothing is proven at its end",
-    "frozen": "somebody has frozen it",
-}
-"""What `held` means, by the platform's word."""
 
 
 def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
@@ -40,7 +31,9 @@ def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
     if view.paused_by:
         yield f"  paused by {view.paused_by}: 'pilotlight rollout resume {view.app}' goes on"
     if view.held:
-        yield f"  held ({view.held}): {HELD.get(view.held, view.held)}"
+        yield f"  held ({view.held}): {WHY_HELD.get(view.held, view.held)}"
+    if view.next_at > at:
+        yield f"  the next step: in {span(view.next_at - at)} at the earliest"
     if view.frozen:
         yield "  frozen: the judge neither goes on nor rolls back"
     counted = ", ".join(f"{count} {arm}" for arm, count in sorted(view.calls.items())) or "none yet"

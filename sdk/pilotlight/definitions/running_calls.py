@@ -24,6 +24,8 @@ class CurrentCall(msgspec.Struct, frozen=True):
     """"": none does."""
     traceparent: str
     """W3C's Trace Context below which the function's own spans belong; "": no call runs."""
+    tracestate: str = ""
+    """What vendors on the way to the call know of its trace, to be sent on beside `traceparent`; "": nothing."""
 
 
 def current_call() -> CurrentCall:
@@ -53,4 +55,5 @@ def current_calls() -> list[CurrentCall]:
 
 
 def _call_of(call_id: str, came: str) -> CurrentCall:
-    return CurrentCall(id=call_id, traceparent=context_within(call_id, came).header)
+    context = context_within(call_id, came)
+    return CurrentCall(id=call_id, traceparent=context.header, tracestate=context.state)

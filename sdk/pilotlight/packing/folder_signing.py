@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pilotlight.definitions.errors import Misuse
 from pilotlight.packing.bundle import Bundle
 from pilotlight.packing.packed_artifacts import PackedArtifacts
-from pilotlight_core.model.api.call_api import DeploySignature
+from pilotlight_core.model.api.call_api import SIGNATURE_LENGTH, DeploySignature
 from pilotlight_core.model.spec import ArtifactPart
 from pilotlight_core.model.supply.signed_folders import SignatureFault, SignedPart, bundle_of, statement_of, to_sign
 from pilotlight_core.model.supply.trust_records import hint_of
@@ -113,13 +113,24 @@ def signatures_for(bundle: Bundle, artifacts: PackedArtifacts, wish: SigningWish
         code = [SignedPart(entry.path, entry.sha256, entry.size) for entry in bundle.files]
         found[CODE] = signer.sign(CODE, code, PART_BYTES)
         for entry in artifacts.entries:
+            if entry.name == CODE:
+                raise Misuse(f"The artifact {CODE} cannot be signed: name it otherwise.", field="--sign")
             found[entry.name] = signer.sign(entry.name, signed_parts_of(entry.parts), PART_BYTES)
-    for name, path in (wish.given if wish is not None else {}).items():
-        try:
-            found[name] = path.expanduser().read_bytes()
-        except OSError as error:
-            raise Misuse(f"{path} cannot be read: {error.strerror}.", field="--signature") from None
-    return tuple(DeploySignature(of=name, bundle=data.decode("utf-8", "replace")) for name, data in found.items())
+    texts = {name: data.decode() for name, data in found.items()}
+    texts |= {name: read_signature_file(path) for name, path in (wish.given if wish is not None else {}).items()}
+    return tuple(DeploySignature(of=name, bundle=text) for name, text in texts.items())
+
+
+def read_signature_file(path: Path) -> str:
+    """A signature that was made before. Raises Misuse: the file cannot be read, or is none."""
+    try:
+        with path.expanduser().open("rb") as file:
+            data = file.read(SIGNATURE_LENGTH + 1)
+    except OSError as error:
+        raise Misuse(f"{path} cannot be read: {error.strerror}.", field="--signature") from None
+    if len(data) > SIGNATURE_LENGTH:
+        raise Misuse(f"{path} is no signature: it has more than {SIGNATURE_LENGTH >> 20} MiB.", field="--signature")
+    return data.decode("utf-8", "replace")
 
 
 def signed_parts_of(parts: Iterable[ArtifactPart]) -> list[SignedPart]:

@@ -83,16 +83,21 @@ async def push_weights(
     packed: PackedWeights,
     *,
     allow_pickles: bool = False,
+    signature: str = "",
     progress: Progress | None = None,
     told: Callable[[int, int], None] | None = None,
 ) -> PushResponse:
-    """Push packed weights; what is stored is not sent again. `told` hears how many parts are missing, and their bytes.
+    """Push packed weights; what is stored is not sent again.
+
+    Args:
+        signature: what the tenant has signed of them; "": nothing, or what was pushed with them before.
+        told: hears how many parts are missing, and their bytes.
 
     Raises:
         Misuse: if a file changed since it was packed.
         PilotlightError: why the platform refused.
     """
-    request = WeightsRequest(parts=packed.parts, allow_pickles=allow_pickles)
+    request = WeightsRequest(parts=packed.parts, allow_pickles=allow_pickles, signature=signature)
     for _ in range(ROUNDS):
         answer = await weights.push(name, request)
         if not answer.missing:

@@ -16,7 +16,7 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.usage_facts import Fault
 from pilotlight_core.model.tracing.kept_call import LONGEST_REASON, MOST_ATTEMPTS
-from pilotlight_gateway.calls.attempts import Attempts
+from pilotlight_gateway.calls.attempts import Attempts, course_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import FailCall
 from tests.builders.calls import grant
@@ -65,6 +65,17 @@ def test_no_more_units_are_sold_than_a_function_names() -> None:
     result = attempts.result(ended(units=counted), grant(1), 0.0, naming)
     assert (result.units, result.sold) == (counted, {"prompt_tokens": 40, "custom": 3})
     assert not attempts.result(ended(units=counted), grant(1), 0.0, function_spec()).sold
+
+
+def test_a_call_has_its_place_in_its_container() -> None:
+    """That of its last start, also where it fails; 0: it has none, or its agent does not say."""
+    attempts = Attempts(0.0)
+    attempts.granted(grant(1), 1.0)
+    attempts.ended(grant(1), ended(Outcome.RAISED, nth=7, batch=2), 2.0)
+    failed, done = course_of([attempts], 2.0, 0.0, sent=True), attempts.result(ended(), grant(1), 0.0, function_spec())
+    assert [(each.nth, each.batch) for each in (failed, done)] == [(7, 2), (7, 2)]
+    attempts.granted(grant(2), 3.0)
+    assert course_of([attempts], 4.0, 0.0, sent=True).nth == 0
 
 
 def test_a_start_that_was_waited_for_is_shown_apart_from_the_queue() -> None:
@@ -185,6 +196,16 @@ def test_what_became_of_each_attempt_is_noted() -> None:
         ("raised", "c1", True, 0, 500.0, 500.0, 1_000.0),
     ]
     assert [len(one.reason) for one in attempts.trail] == [0, 19, LONGEST_REASON]
+
+
+def test_the_calls_of_its_batch_belong_to_the_attempt_that_ran_with_them() -> None:
+    attempts = Attempts(0.0)
+    attempts.granted(grant(1), 1.0)
+    attempts.ended(grant(1), ended(Outcome.DIED, mates=("one",)), 2.0)
+    attempts.granted(grant(2), 3.0)
+    last, _ = attempts.ended(grant(2), ended(Outcome.OK, number=2, mates=("two",)), 4.0)
+    assert [one.mates for one in attempts.trail] == [("one",)]
+    assert attempts.result(last, grant(2), 0.0, function_spec("f")).mates == ("two",)
 
 
 def test_few_attempts_are_noted() -> None:

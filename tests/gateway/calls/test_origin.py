@@ -336,6 +336,7 @@ def test_code_that_raised_is_the_callers_to_see() -> None:
     assert kinds(actions) == ["Settle", "FailCall"]
 
 
+COURSE = CallResult(output=b"", container="c1")
 CANARY, TWIN = Side("rol_1", Arm.CANARY, 0.5, ""), Side("rol_1", Arm.TWIN, 0.5, "")
 
 
@@ -354,9 +355,9 @@ def test_a_failed_start_of_a_compared_call_is_told_before_it_runs_again(side: Si
     """So that both versions are judged by their first starts."""
     options: dict[str, Any] = {"side": side, "retries": 2, "idempotent": True}
     raised = running(**options).frame("n1", ended(Outcome.RAISED, error=RAISED), 3.0)
-    assert [one for one in raised if isinstance(one, FailedStart)] == [FailedStart("function_raised", "c1")] * told
+    assert [one for one in raised if isinstance(one, FailedStart)] == [FailedStart("function_raised", COURSE)] * told
     died = lose(running(**options), 3.0, "container")
-    assert [one for one in died if isinstance(one, FailedStart)] == [FailedStart("container_died", "c1")] * told
+    assert [one for one in died if isinstance(one, FailedStart)] == [FailedStart("container_died", COURSE)] * told
     taken = running(**options).frame("n1", ended(Outcome.DIED, preempted=True), 3.0)
     assert kinds(taken) == ["Settle", "Enqueue"]
 

@@ -21,6 +21,7 @@ from pilotlight_core.model.messages.call_messages import (
     Reconcile,
     Run,
     Spent,
+    Started,
     Window,
 )
 from pilotlight_core.model.messages.node_messages import ContainerState
@@ -118,17 +119,33 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
 
 def test_whoever_compares_versions_is_told_of_a_start_that_failed() -> None:
     """As of the call that its caller made, also once the prices have changed."""
-    site, told = Site(), list[tuple[str, str, str]]()
-    site.origins.on_failed_start = lambda call, code, container: told.append((call.call_id, code, container))
+    site, told = Site(), list[tuple[str, str, CallResult | None]]()
+    site.origins.on_failed_start = lambda call, code, course: told.append((call.call_id, code, course))
     site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
     live = site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3)
     spec = replace(live.call.version.spec, retries=1)
     live.call.version = replace(live.call.version, spec=spec)
     site.router.origin_inbox.append(grant())
     site.turn()
-    site.origins.on_frame("n1", ended(Outcome.RAISED))
+    site.origins.on_frame("n1", ended(Outcome.RAISED, nth=7, batch=3))
 
-    assert told == [("a", "function_raised", "c1")]
+    assert told == [("a", "function_raised", CallResult(output=b"", container="c1", nth=7, batch=3))]
+
+
+def test_who_watches_rollouts_hears_when_their_calls_begin() -> None:
+    """Of others, and of a node that a call was not sent to, nothing."""
+    site, begun = Site(), []
+    site.origins.on_begun = lambda live, started, at: begun.append((live.call.call_id, started.nth, at))
+    site.send()
+    site.origins.on_frame("n1", Started(call_id="a", grant_number=1, nth=7))
+    site.origins.on_frame("n1", ended())
+    assert begun == []
+    site.begin("b", side=Side("rol_1", Arm.CANARY, 0.5, ""))
+    site.router.origin_inbox.append(grant(call_id="b"))
+    site.turn()
+    for node in ("n2", "n1"):
+        site.origins.on_frame(node, Started(call_id="b", grant_number=1, nth=7))
+    assert begun == [("b", 7, site.port.at)]
 
 
 def test_a_call_on_a_node_that_is_taken_away_ends_as_preempted_though_nobody_says_so() -> None:

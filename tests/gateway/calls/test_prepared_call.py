@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.messages.call_messages import WINDOW
+from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES
 from pilotlight_gateway.tenancy.scheduling_class import SchedulingClass
 from tests.builders.calls import grant, prepared_call
@@ -35,6 +37,14 @@ def test_a_run_is_for_the_container_that_was_granted() -> None:
     assert (run.call_id, run.grant_number, run.container, run.epoch) == ("a", 2, "c2", 7)
     assert (run.gateway, run.home, run.input, run.tell_start) == ("gw1", "gw2", b"in", True)
     assert (run.start_within_ms, run.timeout_ms, run.window) == (1_000.0, 1_000.0, WINDOW)
+
+
+def test_a_judge_wants_to_know_when_a_call_begins() -> None:
+    """One that is compared, and was drawn by itself; of others nobody does."""
+    side = Side("rol_1", Arm.CANARY, 0.5, "")
+    for asked, of in ((True, side), (False, None), (False, side._replace(rho=0.0)), (False, side._replace(unit="u"))):
+        assert prepared_call(side=of).run(grant(), 0.0, "g").tell_start is asked
+    assert not prepared_call(side=side, shadow=True).run(grant(), 0.0, "g").tell_start
 
 
 def test_a_run_says_who_asked() -> None:

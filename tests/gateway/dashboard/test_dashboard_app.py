@@ -138,7 +138,7 @@ async def test_who_may_not_act_does_not(site: Site) -> None:
         page = await browser.get("/ui/functions")
         csrf = csrf_of(page.text)
         for action in ACTIONS:
-            path = action.path.format(node="n1")
+            path = action.path.format(node="n1", app="shop")
             assert (await browser.post(path, data={"csrf": csrf}, headers=OWN_PAGE)).status_code == 403
         for listed in (one for one in PAGES if one.section is Section.OPERATOR and one.listed):
             assert f'href="{listed.path}"' not in page.text
@@ -220,14 +220,21 @@ async def test_files_are_kept_for_ever_by_their_digest(site: Site) -> None:
             assert (await browser.get(path)).status_code in (404, 303)
 
 
+AGAIN = '<meta http-equiv="refresh" content="5">'
+
+
 async def test_where_no_gateway_answers_a_page_says_so(site: Site, world: World) -> None:
-    """It is shown again when one does."""
+    """It asks for itself again, and is shown when one does; what was to be done is not done by itself later."""
     async with site.logged_in() as browser:
+        csrf = csrf_of((await browser.get("/ui/nodes")).text)
         site.forget()
         site.api.down = True
         answer = await browser.get("/ui/nodes")
         assert answer.status_code == 503
         assert "No gateway answers" in answer.text
+        assert AGAIN in answer.text
+        done = await browser.post("/ui/do/nodes/n1/drain", data={"csrf": csrf}, headers=OWN_PAGE)
+        assert (done.status_code, AGAIN in done.text) == (503, False)
         site.api.down = False
         assert (await browser.get("/ui/nodes")).status_code == 200
 

@@ -19,3 +19,8 @@ def test_a_sentence_says_where_to_go() -> None:
     assert 'href="/ui/login"' in message_body("<x>", logged_in=False)
     assert 'href="/ui/overview"' in message_body("x", logged_in=True)
     assert "&lt;x&gt;" in message_body("<x>", logged_in=False)
+
+
+def test_a_page_that_is_asked_for_again_says_so_to_the_browser() -> None:
+    assert 'http-equiv="refresh"' in message_body("x", logged_in=True, again=True)
+    assert "refresh" not in message_body("x", logged_in=True)

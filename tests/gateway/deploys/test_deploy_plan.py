@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest
+from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeploySignature
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
+from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactInfo, ArtifactKind, ArtifactPart, FunctionSpec, Manifest
 from pilotlight_core.model.versions.manifest_codec import SANDBOX_LIMITS
-from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, version_record
+from pilotlight_gateway.deploys.deploy_plan import Build, manifests_of, signatures_of, version_record
 from tests.builders.specs import id_of
 from tests.gateway.world import entry, function
 
@@ -71,3 +73,35 @@ def test_a_version_says_where_it_can_run() -> None:
 
     assert (plain.base, plain.needs, limited.needs) == ("torch", (), (SANDBOX_LIMITS,))
     assert (record.base, record.needs) == ("torch", (SANDBOX_LIMITS,))
+
+
+def test_a_manifest_says_what_is_signed_of_it_and_that_it_has_documents() -> None:
+    """In what the platform signs, so that nobody takes them off; a version without either is as it always was."""
+    asked = request(function("f"), function("g"))
+    plain, _ = manifests_of("acme", "shop", asked)
+    signed, other = manifests_of("acme", "shop", asked, signed={"f": {"code": b"", "tiny": b""}, "g": {}})
+    held, _ = manifests_of("acme", "shop", asked, documented=True)
+
+    assert (plain.needs, plain.signed) == ((), ())
+    assert (signed.needs, signed.signed) == (("evidence",), ("code", "tiny"))
+    assert (other.needs, other.signed) == ((), ())
+    assert (held.needs, held.signed) == (("evidence",), ())
+    assert len({id_of(one) for one in (plain, signed, held)}) == 3
+
+
+def test_a_signature_goes_to_each_function_that_has_what_is_signed() -> None:
+    """One that goes with the deploy counts before one that was pushed with weights."""
+    tiny = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="tiny", parts=())
+    uses = (DeployFunction(spec=function("f"), artifacts=("words",)), DeployFunction(spec=function("g")))
+    given = tuple(DeploySignature(of=of, bundle=f"given {of}") for of in ("code", "tiny"))
+    asked = request(functions=uses, signatures=given[:1])
+    pins, pushed = {"g": (tiny,)}, {"g": {"tiny": b"pushed"}}
+
+    assert signatures_of(asked, pins, pushed) == {
+        "f": {"code": b"given code"}, "g": {"code": b"given code", "tiny": b"pushed"},
+    }  # fmt: skip
+    assert signatures_of(msgspec.structs.replace(asked, signatures=given), pins, pushed)["g"]["tiny"] == b"given tiny"
+    with pytest.raises(BadInput, match="'tiny' is none of what is deployed: code, words"):
+        signatures_of(msgspec.structs.replace(asked, signatures=given))
+    with pytest.raises(BadInput, match="stands twice"):
+        signatures_of(msgspec.structs.replace(asked, signatures=given[:1] * 2))

@@ -186,7 +186,7 @@ async def test_unchanged_content_is_signed_anew_by_a_gateway_with_another_key(wo
     other = Signer(Ed25519PrivateKey.generate())
 
     deployer = world.services.deployer
-    signing_otherwise = replace(deployer, supply=replace(deployer.supply, signer=LoneSigner(other)))
+    signing_otherwise = replace(deployer, signer=LoneSigner(other))
     again = await signing_otherwise.deploy(ACME, "shop", asked)
 
     assert (again.revision, again.functions[0].changed) == (first.revision, False)

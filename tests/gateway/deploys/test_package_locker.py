@@ -19,6 +19,7 @@ from pilotlight_core.model.packages.package_locks import PackageLock
 from pilotlight_core.model.records.nodes import NodeLabels, NodeRecord
 from pilotlight_core.model.versions.manifest_codec import REQUIREMENTS
 from pilotlight_gateway.deploys.package_locker import BusLocker, MemoryLocker, nodes_for, printable
+from pilotlight_gateway.supply.package_questions import PackageQuestions
 from tests.builders.nodes import node_report
 from tests.builders.package_locks import BASE_DIGEST, package_lock
 
@@ -46,7 +47,8 @@ class World:
         self.joined = set[str]()
         self.told = reports
         self._other = other
-        self.locker = BusLocker(bus, self, self, region=self.region, gateway="gw-1", lock_s=5.0, clock=lambda: self.now)
+        self.questions = PackageQuestions(bus, region=self.region, gateway="gw-1")
+        self.locker = BusLocker(self.questions, self, self, lock_s=5.0, clock=lambda: self.now)
 
     def reports(self, _: float) -> list[NodeReport]:
         return self.told
@@ -64,7 +66,8 @@ class World:
 @asynccontextmanager
 async def world_of(bus: Bus, other: Bus, *reports: NodeReport) -> AsyncIterator[World]:
     world = World(bus, other, list(reports) or [node()])
-    async with world.locker.running(), other.listening({subjects.lock_packages(world.region, "*"): world.on_question}):
+    heard = {subjects.lock_packages(world.region, "*"): world.on_question}
+    async with world.questions.running(), other.listening(heard):
         await bus.flush()
         await other.flush()
         yield world
@@ -161,7 +164,7 @@ async def test_who_gives_up_leaves_nothing(bus: Bus, other: Bus) -> None:
         with pytest.raises(asyncio.CancelledError):
             await waiting
         answer = locked(package_lock())(world.heard[0][1])
-        world.locker.on_answer(subjects.packages_locked(world.region, "gw-1", "n1"), answer, "")
+        world.questions.on_answer(subjects.packages_locked(world.region, "gw-1", "n1"), answer, "")
         world.replies = {"n1": locked(package_lock())}
         assert await world.locker.lock("acme", "default", ASKED) == package_lock()
 

@@ -13,6 +13,7 @@ from pilotlight_core.model.placing import Placing
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, Manifest, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import WEIGHTS
 from pilotlight_core.model.versions.pushed_weights import WeightsRef
+from pilotlight_gateway.deploys.rules.weights_rules import WeightsPush
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.gateway.world import World, entry, function
 
@@ -24,7 +25,7 @@ async def push(world: World, name: str, content: bytes) -> str:
     await world.blobs.put("acme", digest, content)
     parts = (ArtifactPart("m.safetensors", digest, len(content)),)
     pushed = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name=name, parts=parts)
-    return (await world.services.deployer.weights.push(ACME, pushed, ())).digest
+    return (await world.services.deployer.weights.push(ACME, WeightsPush(pushed))).digest
 
 
 async def request(world: World, *weights: str, **options: object) -> DeployRequest:

@@ -28,6 +28,18 @@ def test_a_budget_that_is_used_up_is_named() -> None:
     assert found.name == "budget"
 
 
+def test_jobs_that_fill_the_containers_are_named_before_a_lack_of_these() -> None:
+    """Where they do not, or calls do not wait, they are not."""
+    waiting = calls(queue=800.0, execute=50.0)
+    found = diagnose(window(waiting, jobs_busy_s=140.0, queued=8.0))
+    assert found.name == "jobs"
+    assert "runs of jobs keep the slices of shop.f@v1 busy 70% of the time, its calls 25%" in found.says
+    assert found.cures[1].command == "pilotlight scale shop.f --min 3 --max 3"
+    assert found.promises[0].value < 300
+    assert diagnose(window(waiting, jobs_busy_s=20.0, queued=8.0)).name != "jobs"
+    assert diagnose(window(calls(queue=1.0, execute=400.0), jobs_busy_s=140.0)).name != "jobs"
+
+
 def test_a_rate_that_nobody_asks_for_is_the_callers_bound() -> None:
     found = diagnose(window(wanted_per_s=100.0))
 

@@ -10,7 +10,7 @@ import pytest
 from pilotlight_core.model.limits import EffectiveLimits, Limits
 from pilotlight_core.model.messages.node_messages import SliceKind, SliceReport
 from pilotlight_core.model.messages.scheduling import BreakerReport, Breakers, GatewayLoad, SlowFlowLoad
-from pilotlight_core.model.messages.seeing.tallies import FunctionTally, HomeTally
+from pilotlight_core.model.messages.seeing.tallies import JOBS, BatchTally, FunctionTally, HomeTally
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.diagnosis.function_diagnoses import FunctionDiagnoses
 from pilotlight_gateway.fleet.curve_trials import CurveService
@@ -27,12 +27,18 @@ HELLO = "acme:shop.hello"
 class FixedWindows:
     """Says that each function had the same calls."""
 
-    def __init__(self, *functions: str, versions: Mapping[str, FunctionTally] | None = None) -> None:
+    def __init__(
+        self,
+        *functions: str,
+        versions: Mapping[str, FunctionTally] | None = None,
+        runs: Mapping[str, FunctionTally] | None = None,
+    ) -> None:
         tally = FunctionTally(since_ns=int(990e9), until_ns=int(1_000e9), arrivals=40, ended=40)
         self._windows = tuple(
             FunctionWindow(
                 function=name, since_ns=int(400e9), until_ns=int(1_000e9), tally=tally, silent=("g2",),
-                by_version={(version, ""): each for version, each in (versions or {}).items()},
+                by_version={(version, ""): each for version, each in (versions or {}).items()}
+                | {(version, JOBS): each for version, each in (runs or {}).items()},
                 home=HomeTally(seen_s=10.0, ready_s=20.0),
             )
             for name in functions
@@ -51,6 +57,14 @@ def diagnoses(world: World, counted: FixedWindows | None = None, **more: Any) ->
         placements=FleetPlacements(more.pop("fleet", FleetView()), clock=lambda: NOW),
         curves=CurveService(world.registry), loads=more.pop("loads", tuple), clock=lambda: NOW, wall=lambda: NOW,
     )  # fmt: skip
+
+
+async def test_what_jobs_take_of_containers_is_a_fact_of_its_own(world: World) -> None:
+    """Apart from what calls take, and whatever their latency."""
+    version = deployed(world)
+    runs = FunctionTally(ended=5, batches={1: BatchTally(calls=5, gpu_ms=3_000.0)})
+    found = await diagnoses(world, FixedWindows(HELLO, runs={version.id: runs})).of(version, 10)
+    assert (found.window.jobs_busy_s, found.window.busy_s, found.window.completed) == (3.0, None, 40)
 
 
 def deployed(world: World) -> VersionRecord:

@@ -112,3 +112,16 @@ async def test_documents_about_a_version_are_needed_as_long_as_it_is() -> None:
     version = msgspec.structs.replace(await stored(blobs, "acme"), evidence=evidence)
 
     assert await BundleFiles(blobs, [version]).of("acme") == evidence.digests | {version.manifest_sha256}
+
+
+async def test_a_signature_over_weights_is_needed_as_long_as_they_are() -> None:
+    """Each deploy of them takes it along."""
+    blobs, parts = MemoryBlobs(), (ArtifactPart("m", "1" * 64, 1),)
+    digest = weights_digest(parts)
+    await blobs.put("acme", digest, listing_of(parts))
+    pushed = WeightsRevision(digest=digest, files=1, parts=1, size=1, pushed_at=0.0, pushed_by="k", signature="5" * 64)
+    record = WeightsRecord(tenant="acme", name="m", revisions=(pushed,))
+
+    assert "5" * 64 in (await BundleFiles(blobs, [], [record], 1.0).of("acme") or ())
+    gone = WeightsRecord(tenant="acme", name="m", revisions=(msgspec.structs.replace(pushed, removed_at=1.0),))
+    assert await BundleFiles(blobs, [], [gone], 10**6).of("acme") == frozenset()

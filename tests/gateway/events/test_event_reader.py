@@ -5,8 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.bus import DecodedMessage
+from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
-from pilotlight_gateway.events.event_reader import EVERYBODY, EventQuery, MemoryEvents, read_events
+from pilotlight_gateway.events.event_reader import (
+    EVERYBODY,
+    EventQuery,
+    MemoryEvents,
+    kind_subject,
+    last_levels,
+    read_events,
+)
 
 
 def source() -> MemoryEvents:
@@ -37,6 +45,32 @@ async def test_they_are_chosen_by_kind_function_and_time() -> None:
     assert await ids(tenant="acme", function="shop.sell") == [10, 13]
     assert await ids(tenant="acme", since=2.5) == [12, 13]
     assert await ids(tenant="acme", tail=1) == [13]
+
+
+def test_the_server_chooses_by_what_names_a_kind() -> None:
+    """By a whole kind, or by the first part of several; by a beginning that is none whoever reads does."""
+    chosen = {
+        kind: kind_subject(kind)
+        for kind in ("", "breaker", "breaker.", "breaker.opened", "break", "breaker.op", "*", "a.>")
+    }
+    assert chosen == {
+        "": "", "breaker": "breaker", "breaker.": "breaker", "breaker.opened": "breaker.opened", "break": "",
+        "breaker.op": "", "*": "", "a.>": "",
+    }  # fmt: skip
+    assert all(kind_subject(kind) == kind for kind in EventKind)
+    assert subjects.platform_events_of("local", "acme") == "events.local.acme.>"
+    assert subjects.platform_events_of("local", "*", "breaker") == "events.local.*.breaker.>"
+    assert subjects.platform_events_of("local", "acme", "slo.kept") == "events.local.acme.slo.kept"
+
+
+async def test_what_was_told_last_of_levels_is_read_by_function() -> None:
+    told = [
+        PlatformEvent(at=1.0, kind=kind, tenant="acme", function=f"acme:shop.{name}", says="", facts={"level": "unary"})
+        for kind, name in ((EventKind.SLO_BROKEN, "a"), (EventKind.SLO_BROKEN, "b"), (EventKind.SLO_KEPT, "a"))
+    ]
+    kept = [DecodedMessage(seq=1 + i, subject="events", message=one, at=one.at) for i, one in enumerate(told)]
+    found = await last_levels(MemoryEvents(kept=kept), "acme")
+    assert found == {("acme:shop.a", "unary"): False, ("acme:shop.b", "unary"): True}
 
 
 async def test_they_go_on_behind_the_last_one() -> None:

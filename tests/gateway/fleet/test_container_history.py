@@ -53,6 +53,32 @@ def test_what_comes_and_goes_between_two_reports_is_counted_once() -> None:
     assert (found.starts, found.failed_starts) == (1, 1)
 
 
+def test_what_ended_before_a_node_was_heard_of_is_no_start() -> None:
+    """Nobody here knows whether that was lately, or counted by this process before the node was forgotten."""
+    ended = (EndedContainer(id="c1", version="ver_1", tenant="acme"),)
+    history = ContainerHistory()
+    hear(history, 60.0, ended=ended)
+    hear(history, 61.0, ended=ended)
+    history.forget_node("n1")
+    hear(history, 62.0, ended=ended)
+    hear(history, 63.0, instance="i2", ended=ended)
+    assert history.of("ver_1", 0.0).starts == 0
+
+    more = (*ended, EndedContainer(id="c2", version="ver_1", tenant="acme"))
+    hear(history, 64.0, instance="i2", ended=more)
+    assert (history.of("ver_1", 0.0).starts, history.of("ver_1", 0.0).failed_starts) == (1, 1)
+
+
+def test_an_end_that_is_told_late_is_counted_once() -> None:
+    """A container is gone from its node's report some time before the node says that it ended."""
+    history = ContainerHistory()
+    hear(history, 60.0, container(state=LOADING, age_s=1.0))
+    for at in (61.0, 62.0, 63.0):
+        hear(history, at)
+    hear(history, 64.0, ended=(EndedContainer(id="c1", version="ver_1", tenant="acme"),))
+    assert (history.of("ver_1", 0.0).starts, history.of("ver_1", 0.0).failed_starts) == (1, 1)
+
+
 def test_a_container_that_was_told_to_end_has_not_died() -> None:
     history = ContainerHistory()
     hear(history, 60.0, container("a"), container("b"))

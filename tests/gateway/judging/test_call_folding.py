@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, RolloutTerms, Sticky
 from pilotlight_gateway.judging.call_folding import fold_call
 from pilotlight_gateway.judging.evidence import start
+from pilotlight_gateway.judging.failures import MOST_HANGING
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from tests.builders.compared import FUNCTION, compared_call, compared_history, rollout_of
 
@@ -142,6 +144,43 @@ def test_slow_is_known_before_a_call_ends_and_counts_once() -> None:
     assert evidence.events["slow"].canary == 1
 
 
+def test_a_batch_that_hangs_is_slow_once() -> None:
+    """Whoever tells of how many of its calls, and when they end: those that are told of late change nothing."""
+    hangs: dict[str, Any] = {"batch": "c1/7", "execute_ms": 9_000.0}
+    evidence = folded(*[canary(is_running=True, call_id=str(each), **hangs) for each in range(3)])
+    assert evidence.events["slow"].canary == 1
+    ended = [canary(batch_size=3, call_id=str(each), **hangs) for each in range(3)]
+    for each in ended[:2]:
+        fold_call(evidence, each)
+    fold_call(evidence, canary(is_running=True, call_id="2", **hangs))
+    fold_call(evidence, ended[2])
+
+    assert evidence.events["slow"].canary == 1
+    assert evidence.amounts["latency"].canary == 1
+    assert (evidence.told, evidence.batches) == ({}, {})
+
+
+def test_where_too_many_hang_the_rest_count_when_they_end() -> None:
+    """None is forgotten, so none counts twice."""
+    most = MOST_HANGING + 3
+    calls = [canary(call_id=str(each), execute_ms=9_000.0) for each in range(most)]
+    evidence = folded(*[replace(call, is_running=True) for call in calls])
+    assert evidence.events["slow"].canary == MOST_HANGING
+    for call in calls:
+        fold_call(evidence, call)
+
+    assert evidence.events["slow"].canary == most
+    assert evidence.told == {}
+
+
+def test_what_ended_otherwise_is_not_remembered_as_hanging() -> None:
+    """A fallback ran it, or the old version."""
+    evidence = folded(canary(is_running=True, call_id="a", execute_ms=9_000.0))
+    fold_call(evidence, canary(call_id="a", is_degraded=True))
+
+    assert evidence.told == {}
+
+
 def test_a_batch_is_one_observation_and_its_failure_one_event() -> None:
     """When all of its calls have come."""
     one = {"batch": "b", "batch_size": 3}
@@ -172,6 +211,30 @@ def test_a_batch_of_which_calls_are_missing_is_taken_as_it_is_after_a_while() ->
 
     assert evidence.amounts["cost"].canary == 1
     assert list(evidence.batches) == ["b", "c"]
+
+
+def test_what_comes_late_of_a_batch_counts_once_if_it_failed_and_else_no_more() -> None:
+    """Such as a call that the old version has run again."""
+    late: dict[str, Any] = {"batch": "a", "batch_size": 4, "at": 9.0}
+    evidence = folded(canary(batch="a", batch_size=4, at=1.0), canary(batch="b", batch_size=4, at=8.0))
+    fold_call(evidence, canary(**late, execute_ms=9_000.0, is_running=True))
+    fold_call(evidence, canary(**late, execute_ms=9_000.0))
+    assert evidence.events["slow"].canary == evidence.events["errors"].canary == 0
+    for _ in range(2):
+        fold_call(evidence, canary(**late, code="function_raised"))
+
+    assert list(evidence.batches) == ["b"]
+    assert evidence.amounts["cost"].canary == 1
+    assert (evidence.events["errors"].canary, evidence.crash.canary) == (1, 1)
+    assert evidence.left_out == {"the rest of its batch is counted": 3, "its batch's failure is counted": 1}
+
+
+def test_a_batch_whose_failure_was_counted_fails_no_more_later() -> None:
+    """It was taken as it was meanwhile."""
+    one: dict[str, Any] = {"batch": "a", "batch_size": 2, "code": "function_raised"}
+    evidence = folded(canary(**one, at=1.0), canary(batch="b", batch_size=2, at=8.0), canary(**one, at=9.0))
+
+    assert evidence.events["errors"].canary == 1
 
 
 def test_an_error_of_one_side_of_a_pair_is_an_event_and_of_both_nobodys() -> None:

@@ -234,6 +234,18 @@ def test_a_gate_has_to_say_yes() -> None:
     assert moved_to(decide(seen(rollout, few()), rollout, 301.0, replace(READY, gate=True))).step == 1
 
 
+@pytest.mark.parametrize("state", [RolloutState.PAIRS, RolloutState.RAMP, RolloutState.BAKING])
+def test_what_a_policy_refuses_by_now_goes_on_nowhere_and_is_not_ended(state: RolloutState) -> None:
+    """Neither to the rest of its step, nor to the next one, nor into service; a regression still rolls it back."""
+    facts = replace(READY, refused="A policy refuses it.")
+    for share in (50, 100):
+        rollout = rollout_of(TERMS, state=state, share=share)
+        held = moved_to(decide(seen(rollout, few()), rollout, PAIRS_S, facts))
+        assert (held.held, held.share, held.state) == ("policy", share, state)
+        assert decide(seen(rollout, few()), held, PAIRS_S + 1, facts).action is Action.STAY
+    assert decide(seen(rollout, failing()), rollout, 900.0, facts).action is Action.ROLL_BACK
+
+
 def test_what_changes_beside_it_supersedes_it() -> None:
     """A deploy, say."""
     rollout = rollout_of(TERMS)

@@ -18,7 +18,7 @@ from pilotlight_gateway.judging.evidence import (
     decode_evidence,
     encode_evidence,
     fold,
-    slow_after_ms,
+    slow_limits_of,
     start,
 )
 from tests.builders.compared import FUNCTION, compared_call, compared_calls, compared_history, rollout_of
@@ -101,7 +101,14 @@ def mixed(seed: int) -> list[ComparedCall]:
         elif kind == 5:
             changes = {"is_running": True, "execute_ms": 9_000.0}
         elif kind == 6:
-            changes = {"rho": 0.1, "first_ms": 20.0, "gap_ms": 2.0, "fields": {"x": 1.0}}
+            # It is the end of the call that was told of before.
+            changes = {
+                "call_id": f"call_{number - 1}",
+                "rho": 0.1,
+                "first_ms": 20.0,
+                "gap_ms": 2.0,
+                "fields": {"x": 1.0},
+            }
         calls.append(msgspec.structs.replace(call, **changes))
     return calls
 
@@ -228,9 +235,11 @@ def test_however_many_functions_there_are_their_evidence_fits_the_bus() -> None:
     assert len(encode_evidence(evidence)) < 2_500_000
 
 
-def test_gateways_can_ask_when_a_call_is_slow() -> None:
+def test_gateways_are_told_when_a_call_is_slow() -> None:
     """Nothing is known of functions that take no part."""
     evidence = start(rollout_of(), history=HISTORY)
 
-    assert slow_after_ms(evidence, compared_call()) is not None
-    assert slow_after_ms(evidence, compared_call(function="other")) is None
+    limits = slow_limits_of(evidence)
+
+    assert limits.slow_after_ms(compared_call()) is not None
+    assert limits.slow_after_ms(compared_call(function="other")) is None

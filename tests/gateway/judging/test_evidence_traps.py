@@ -103,6 +103,19 @@ def test_a_batch_is_one_observation_and_the_twin_has_as_many_mates() -> None:
     assert rolled_back(lambda seed: batches(seed, named=False, size=12, other=12), 5) >= 2
 
 
+def heard(seed: int, gateways: int) -> Iterator[ComparedCall]:
+    """Batches of twelve whose calls end at so many gateways; told under one name, or under one for each gateway."""
+    for number, call in enumerate(batches(seed, named=True, size=12, other=12)):
+        parts = {} if gateways == 1 else {"batch": f"{call.batch} {number % gateways}", "batch_size": 12 // gateways}
+        yield replace(call, **parts)
+
+
+def test_a_batch_that_ends_at_several_gateways_is_still_one_observation() -> None:
+    """Named by what each gateway sees of it, it would be several."""
+    assert rolled_back(lambda seed: heard(seed, 1), 5) == 0
+    assert rolled_back(lambda seed: heard(seed, 6), 5) >= 1
+
+
 # -- fresh containers --------------------------------------------------------------------------------------------------
 
 

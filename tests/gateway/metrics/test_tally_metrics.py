@@ -9,6 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pilotlight_core.host.metrics import ProcessMetrics
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from pilotlight_gateway.metrics.tally_metrics import tally_counts
+from pilotlight_gateway.tally.job_tallies import job_tallies
 from pilotlight_gateway.tally.tallies import Tallies
 from tests.gateway.tally.tallied_calls import WallClock, end, version
 
@@ -18,12 +19,16 @@ def test_batches_tokens_and_retries_are_counted_without_a_name() -> None:
     end(tallies, version(), units={"completion_tokens": 9, "images": 2}, attempts=3)
     tallies.fold()
     read: Any = text_string_to_metric_families
-    shown = ProcessMetrics(lambda: tally_counts(tallies)).render("application/openmetrics-text")[0].decode()
+    runs = job_tallies(WallClock())
+    end(runs, version())
+    runs.fold()
+    shown = ProcessMetrics(lambda: tally_counts(tallies, runs)).render("application/openmetrics-text")[0].decode()
     found = {(each.name, *each.labels.values()): each.value for family in read(shown) for each in family.samples}
     assert found["pilotlight_batch_size_sum",] == 4
     assert found["pilotlight_tokens_total", "completion"] == 9
     assert found["pilotlight_tokens_total", "prompt"] == 0
     assert found["pilotlight_retries_total",] == 2
+    assert found["pilotlight_tally_functions",] == 2
     assert "acme" not in shown
 
 

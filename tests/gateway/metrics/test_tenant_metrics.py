@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as read_text
 
 from pilotlight_core.model.messages.scheduling import TalliesTold
-from pilotlight_core.model.messages.seeing.tallies import CallTotals, GatewayTally, ToldTally
+from pilotlight_core.model.messages.seeing.tallies import JOBS, CallTotals, GatewayTally, ToldTally
 from pilotlight_gateway.metrics.tenant_metrics import MOST_FUNCTIONS, TenantMetrics
 from pilotlight_gateway.tally.tally_totals import GAP_SECONDS
 
@@ -29,7 +29,7 @@ VLLM = {
 
 def told(gateway: str, **functions: CallTotals) -> TalliesTold:
     parts = tuple(ToldTally(function=f"acme:chat.{name}", totals=totals) for name, totals in functions.items())
-    return TalliesTold(parts=parts, own=GatewayTally(gateway=gateway))
+    return TalliesTold(parts=parts, own=GatewayTally(gateway=f"gw-{gateway}", process=gateway))
 
 
 def container(function: str = "model", state: str = "ready", **engine: Any) -> dict[str, Any]:
@@ -67,10 +67,29 @@ def test_an_engine_is_charted_by_the_names_of_vllm() -> None:
 
 
 def test_gateways_have_labels_of_their_own() -> None:
-    """Nothing is added up that a restart would make fall."""
+    """Nothing is added up that a restart would make fall. They name runs of gateways, and no gateway."""
     shown = families(TenantMetrics([told("one", f=CallTotals(ended=3)), told("two", f=CallTotals(ended=4))], []))
     found = {each.labels["gateway"]: each.value for each in shown["pilotlight_function_calls"].samples}
     assert found == {"one": 3, "two": 4}
+    before = [TalliesTold(parts=told("", f=CallTotals(ended=1)).parts, own=GatewayTally(gateway="gw")) for _ in "ab"]
+    shown = families(TenantMetrics(before, []))
+    assert len({each.labels["gateway"] for each in shown["pilotlight_function_calls"].samples} - {"gw"}) == 2
+
+
+def test_runs_of_jobs_have_metrics_of_their_own() -> None:
+    """Calls whose callers wait are in none of them, nor the other way round."""
+    parts = (
+        ToldTally(function="acme:chat.f", totals=CallTotals(ended=3, gpu_ms=1_000.0)),
+        ToldTally(function="acme:chat.f", arm=JOBS, totals=CallTotals(ended=9, failures={"oom": 2}, gpu_ms=4_000.0)),
+    )
+    shown = families(TenantMetrics([TalliesTold(parts=parts, own=GatewayTally(process="one"))], []))
+    found = {
+        name: {each.labels.get("code", ""): each.value for each in shown[f"pilotlight_function_{name}"].samples}
+        for name in ("calls", "job_runs", "gpu_seconds", "job_gpu_seconds")
+    }
+    assert found == {
+        "calls": {"": 3}, "job_runs": {"": 9, "oom": 2}, "gpu_seconds": {"": 1}, "job_gpu_seconds": {"": 4}
+    }  # fmt: skip
 
 
 def test_ten_thousand_functions_have_no_more_series_than_the_bound() -> None:

@@ -23,6 +23,7 @@ from pilotlight_core.model.errors import (
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.messages.agent_questions import AskNested
 from pilotlight_core.model.tenancy import FunctionShareRecord, LimitsRecord
+from pilotlight_core.model.tracing.trace_context import context_within
 from pilotlight_gateway.nested.nested_book import OpenNested, key_of
 from pilotlight_gateway.nested.nested_rules import Lineage
 from pilotlight_gateway.tenancy.auth import Principal, TokenOrigin
@@ -80,6 +81,14 @@ async def test_its_deadline_is_never_later_than_the_parents(nested: NestedWorld)
     assert of_parent.deadline_at == soon.deadline_at
     assert 25.0 < of_timeout.deadline_at - time.monotonic() <= 30.0
     assert own.deadline_at < soon.deadline_at - 2.0
+
+
+async def test_it_is_below_the_span_of_what_made_it_with_what_vendors_know(nested: NestedWorld) -> None:
+    came = f"00-{'a' * 32}-{'b' * 16}-01 congo=1"
+    one = parent(nested, traceparent=came)
+    await run(nested, asked(), one)
+    assert nested.world.calls.seen[-1].traceparent == context_within(one.call_id, came).text
+    assert nested.world.calls.seen[-1].traceparent.endswith("-01 congo=1")
 
 
 async def test_the_input_passes_the_functions_schema(nested: NestedWorld) -> None:

@@ -26,11 +26,13 @@ CANARY = Side("rol_1", Arm.CANARY, 0.5, "")
 STAGES = {"execute": 12.0, "queue": 1.0}
 RESULT = CallResult(output=msgspec.msgpack.encode({"score": {"loss": 2.0}}), container="c1")
 
+FAILED_IN_C9 = CallResult(output=b"", container="c9")
+
 
 class Sink:
     """A sink over one record, and what it has told."""
 
-    def __init__(self, one: Rollout) -> None:
+    def __init__(self, one: Rollout, at: float = 7.0) -> None:
         self.told: list[ComparedCall] = []
         registry = MemoryRegistry()
         registry.rollout_records["acme", "app"] = record_of(replace(one, control={"fn": "a"}, canary={"fn": "b"}))
@@ -38,7 +40,7 @@ class Sink:
         self.of = ComparedSink(
             registry,
             lambda _tenant, _app, call: self.told.append(call),
-            wall=lambda: 7.0,
+            wall=lambda: at,
             later=lambda _s, call_back: self.due.append(call_back),
         )
 
@@ -60,21 +62,50 @@ def sink() -> Sink:
 
 
 def test_a_call_is_told_with_its_side_and_what_it_took(sink: Sink) -> None:
-    """Each call of a container has its number there."""
-    for number in range(2):
-        sink.ended(prepared_call(f"call_{number}", side=CANARY, split=3))
+    """Its number among its container's calls is the agent's, whichever gateways heard the others; 0: it says none."""
+    for nth in (7, 0):
+        sink.ended(prepared_call(side=CANARY, split=3), replace(RESULT, nth=nth))
     first, second = sink.told
     assert (first.arm, first.rho, first.revision, first.execute_ms, first.at) == (Arm.CANARY, 0.5, 3, 12.0, 7.0)
-    assert (first.nth_call, second.nth_call, first.container) == (1, 2, "c1")
+    assert (first.nth_call, second.nth_call, first.container) == (7, 0, "c1")
+
+
+def test_a_batch_has_one_name_at_all_gateways() -> None:
+    """Its container's and its number there: two that end at one instant are two. Alone in its batch is alone."""
+    one, another = (Sink(rollout(state=RolloutState.RAMP, share=5_000), at) for at in (7.0, 9.9))
+    spent = Spent(ns=1, ppm=1, price="h100", batch_size=2)
+    for sink, batch in ((one, 3), (another, 3), (one, 4), (one, 0)):
+        sink.ended(prepared_call(side=CANARY), replace(RESULT, nth=50, batch=batch, spent=spent))
+    assert [told.batch for told in (*one.told, *another.told)] == ["c1/3", "c1/4", "", "c1/3"]
+
+
+def test_a_batch_of_an_agent_of_before_is_what_ends_at_once(sink: Sink) -> None:
+    """It numbers neither calls nor batches."""
+    spent = Spent(ns=1, ppm=1, price="h100", batch_size=2)
+    sink.ended(prepared_call(side=CANARY), replace(RESULT, spent=spent))
+    sink.ended(prepared_call(side=CANARY), RESULT)
+    assert [bool(told.batch) for told in sink.told] == [True, False]
+
+
+def test_a_call_that_runs_is_told_as_it_would_be_at_its_end(sink: Sink) -> None:
+    """But for how long it took: by what is known before."""
+    spent = Spent(ns=0, ppm=0, price="h100")
+    course = replace(RESULT, output=b"", nth=50, batch=3, spent=spent)
+    told = sink.of.running_call(prepared_call(side=CANARY), course, 900.0)
+    assert told is not None
+    assert (told.is_running, told.execute_ms, told.gpu_type) == (True, 900.0, "h100")
+    assert (told.nth_call, told.batch, told.container) == (50, "c1/3", "c1")
+    assert sink.of.running_call(prepared_call(), course, 900.0) is None
 
 
 def test_what_the_old_version_ran_in_the_end_counts_as_the_new_ones_failure(sink: Sink) -> None:
     """Its caller had an answer; what that took says nothing of the new version, its container's death does."""
-    result = replace(RESULT, moved="container_died", moved_from="c9", fallback="app.fn@v1")
+    left = CallResult(output=b"", container="c9", nth=4, batch=2)
+    result = replace(RESULT, moved="container_died", moved_from=left, fallback="app.fn@v1")
     sink.ended(prepared_call(side=CANARY, split=3), result)
     (told,) = sink.told
     assert (told.code, told.container, told.execute_ms, told.gpu_ns) == ("container_died", "c9", 0.0, 0)
-    assert not told.is_degraded
+    assert (told.batch, told.is_degraded) == ("c9/2", False)
 
 
 def test_a_fallback_is_told(sink: Sink) -> None:
@@ -110,13 +141,13 @@ def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *
     when its call ends, or after a moment where that takes longer.
     """
     call = prepared_call(side=CANARY._replace(arm=arm), split=3)
-    sink.of.start_failed(call, "function_raised", "c9")
-    sink.of.start_failed(call, "function_raised", "c8")
+    sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+    sink.of.start_failed(call, "function_raised", replace(FAILED_IN_C9, container="c8"))
     assert len(sink.told) == (arm is not Arm.CANARY)
     if slow:
         sink.pass_time()
         assert len(sink.told) == 1
-    sink.ended(call, replace(RESULT, moved="function_raised", moved_from="c9"))
+    sink.ended(call, replace(RESULT, moved="function_raised", moved_from=FAILED_IN_C9))
     sink.pass_time()
     (told,) = sink.told
     assert (told.arm, told.code, told.container, told.execute_ms) == (arm, "function_raised", "c9", 0.0)
@@ -140,7 +171,7 @@ def test_what_the_old_version_fails_as_well_is_nobodys(
     for number, (waits, said) in enumerate([(False, quick), (True, slow)]):
         sink.told.clear()
         call = prepared_call(f"call_{number}", side=CANARY._replace(arm=arm), split=3)
-        sink.of.start_failed(call, "function_raised", "c9")
+        sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
         if waits:
             sink.pass_time()
         sink.failed(call, code, container)
@@ -149,8 +180,8 @@ def test_what_the_old_version_fails_as_well_is_nobodys(
 
 
 def test_a_start_of_a_call_that_is_not_compared_is_not_told(sink: Sink) -> None:
-    sink.of.start_failed(prepared_call(), "function_raised", "c9")
-    sink.of.start_failed(prepared_call(side=CANARY._replace(rho=0.0)), "function_raised", "c9")
+    sink.of.start_failed(prepared_call(), "function_raised", FAILED_IN_C9)
+    sink.of.start_failed(prepared_call(side=CANARY._replace(rho=0.0)), "function_raised", FAILED_IN_C9)
     sink.failed(prepared_call(side=CANARY), "bad_output")
     assert [told.code for told in sink.told] == ["bad_output"]
 

@@ -9,7 +9,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.wire import encode
 from pilotlight_core.model.rollouts.rollout_record import Arm
-from pilotlight_gateway.judging.evidence import encode_evidence, fold, start
+from pilotlight_gateway.judging.evidence import encode_evidence, fold, slow_limits_of, start
 from pilotlight_gateway.rollouts.evidence_store import BusEvidence
 from tests.gateway.rollouts.kept_rollout import compared, rollout, told
 
@@ -32,6 +32,22 @@ async def test_what_was_folded_is_read_back_to_the_bit(server_url: str) -> None:
         unread = await store.read(tenant, "shop")
         assert unread.evidence is None
         await store.write(tenant, "shop", evidence, unread.revision)
+
+
+async def test_when_calls_are_slow_can_be_read_at_each_gateway(server_url: str) -> None:
+    """What was written last; another release's bytes are nothing, and are replaced. The evidence is another value."""
+    tenant = f"t{token(8)}"
+    async with connect(server_url, name="evidence") as bus:
+        store = BusEvidence(bus, region="local")
+        assert await store.limits(tenant, "shop") is None
+        first, later = (slow_limits_of(start(rollout(id=name))) for name in ("rol_1", "rol_2"))
+        await store.write_limits(tenant, "shop", first)
+        assert await store.limits(tenant, "shop") == first
+        await bus.kv(subjects.EVIDENCE_BUCKET).put(f"{tenant}.shop.slow", b"\xc1")
+        assert await store.limits(tenant, "shop") is None
+        await store.write_limits(tenant, "shop", later)
+        assert await store.limits(tenant, "shop") == later
+        assert await store.read(tenant, "shop") == (None, 0)
 
 
 async def test_an_apps_messages_come_page_by_page(server_url: str) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusDown, Lease
+from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back
@@ -109,6 +110,46 @@ async def test_what_policies_refuse_does_not_start() -> None:
     kept = KeptRollout(refused="A policy refuses shop.price@v2: pickle of m.bin.")
     await kept.keep_until(RolloutState.ROLLED_BACK)
     assert kept.now.reason == kept.refused
+
+
+async def test_what_policies_refuse_while_it_is_under_way_is_held_and_not_ended() -> None:
+    """Within a minute, with the sentence; it goes on when they let it run, and is not promoted before."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(40)
+    kept.refused = "A policy refuses shop.price@v2: vulnerability of pkg:pypi/x@1."
+    keeper = kept.keeper()
+    for _ in range(4):
+        await kept.keep(keeper=keeper)
+        kept.at += 300.0
+    assert (kept.now.state, kept.now.held, kept.deployed) == (RolloutState.RAMP, "policy", OLD)
+    last = kept.events.events[-1]
+    assert (last.kind, last.says) == ("rollout.held", f"Rollout 1 of shop: The rollout does not go on: {kept.refused}")
+
+    kept.refused = ""
+    await kept.keep_until(RolloutState.PROMOTED)
+    assert kept.deployed == NEW
+
+
+async def test_a_policy_that_cannot_be_asked_holds_a_rollout_and_keeps_it_from_no_rollback() -> None:
+    """Not knowing is not well; and a failing version goes back all the same."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+
+    async def broken(*_: object) -> str:
+        raise BlobsDown("The store is away.")
+
+    keeper = replace_check(kept.keeper(), broken)
+    await kept.keep(keeper=keeper)
+    assert (kept.now.state, kept.now.held) == (RolloutState.RAMP, "policy")
+    kept.store.stream += traffic(60, failing=True)
+    await kept.keep(keeper=keeper)
+    assert kept.now.state is RolloutState.ROLLING_BACK
+
+
+def replace_check(keeper: RolloutKeeper, check: Any) -> RolloutKeeper:
+    keeper.check = check
+    return keeper
 
 
 async def test_a_breaker_that_opens_aborts_also_while_it_is_paused() -> None:
@@ -374,3 +415,56 @@ async def test_terms_without_a_twin_compare_with_all_of_the_old_version() -> Non
 
 def test_terms_have_the_platforms_defaults() -> None:
     assert RolloutTerms().steps[-1] == 10_000
+
+
+async def test_gateways_are_told_when_calls_are_slow_if_that_changes() -> None:
+    """Once a second at most, and by the next keeper again; what the bus did not take is said again."""
+    kept = KeptRollout(rollout=rollout(terms=replace(QUICK, every_s=900.0)))
+    await kept.keep_until(RolloutState.RAMP)
+    assert [limits.functions["price"].usual for limits in kept.store.slow] == [{}]
+    keeper = kept.keeper()
+    await kept.keep(keeper=keeper)
+    written = len(kept.store.slow)
+    kept.store.stream += traffic(200)
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+    assert kept.store.slow[-1].functions["price"].usual
+    kept.at += 1.0
+    await kept.keep(3, keeper)
+    assert len(kept.store.slow) == written + 1
+
+    write = kept.store.write_limits
+
+    async def refuse(*_: object) -> None:
+        raise OSError("away")
+
+    kept.store.write_limits, keeper = refuse, kept.keeper()
+    await kept.keep(keeper=keeper)
+    assert len(kept.store.slow) == written + 1
+    kept.store.write_limits, kept.at = write, kept.at + 1.0
+    await kept.keep(keeper=keeper)
+    assert len(kept.store.slow) == written + 2
+
+
+async def test_no_decision_waits_for_gateways_to_be_told_when_calls_are_slow() -> None:
+    """Nor is it written twice at a time."""
+    kept, hold, writes = KeptRollout(), asyncio.Event(), 0
+    await kept.keep_until(RolloutState.RAMP)
+
+    async def hang(*_: object) -> None:
+        nonlocal writes
+        writes += 1
+        await hold.wait()
+
+    kept.store.write_limits, keeper = hang, kept.keeper()
+    async with asyncio.TaskGroup() as asking:
+        for _ in range(3):
+            kept.at += 1.0
+            await keeper.keep(asking, kept.record, counted([kept.report()]))
+            await asyncio.sleep(0)
+            kept.store.stream += traffic(60, failing=True)
+        assert (writes, kept.now.state) == (1, RolloutState.ROLLED_BACK)
+        hold.set()

@@ -160,7 +160,11 @@ async def test_what_the_new_version_has_failed_is_told_before_the_old_one_runs_i
 ) -> None:
     """Its container with it; what says nothing of the version is not."""
     bench, seen = Bench(world, retries=2), list[tuple[str, str, int]]()
-    bench.split.on_failed_start = lambda _, code, container: seen.append((code, container, len(bench.calls.seen)))
+
+    def note(_call: PreparedCall, code: str, course: CallResult | None) -> None:
+        seen.append((code, course.container if course is not None else "", len(bench.calls.seen)))
+
+    bench.split.on_failed_start = note
     error.course = CallResult(output=b"", container="c9")
     bench.calls.outcomes[NEW] = [error]
     await bench.split.run(bench.call())

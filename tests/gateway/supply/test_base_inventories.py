@@ -18,6 +18,7 @@ from pilotlight_core.model.supply.inventories import PackageFact
 from pilotlight_core.model.versions.manifest_codec import INVENTORY
 from pilotlight_gateway.supply import base_inventories
 from pilotlight_gateway.supply.base_inventories import KEPT_S, BusInventories, KnownPackages
+from pilotlight_gateway.supply.package_questions import PackageQuestions
 from tests.builders.nodes import node_report
 from tests.builders.supply import BASE, lock_of
 
@@ -43,7 +44,8 @@ class AskedNodes:
         self.heard: list[str] = []
         self.joined: set[str] = set()
         self._reports, self._other = reports, other
-        self.inventories = BusInventories(bus, self, self, region=self.region, gateway="gw-1", clock=lambda: self.now)
+        self.questions = PackageQuestions(bus, region=self.region, gateway="gw-1")
+        self.inventories = BusInventories(self.questions, self, self, lambda: self.now)
 
     def reports(self, _: float) -> tuple[NodeReport, ...]:
         return self._reports
@@ -62,7 +64,7 @@ class AskedNodes:
 async def asking(bus: Bus, other: Bus, *reports: NodeReport) -> AsyncIterator[AskedNodes]:
     world = AskedNodes(bus, other, *reports)
     heard = {subjects.lock_packages(world.region, "*"): world.on_question}
-    async with world.inventories.running(), other.listening(heard):
+    async with world.questions.running(), other.listening(heard):
         await bus.flush()
         await other.flush()
         yield world

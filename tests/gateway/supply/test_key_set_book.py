@@ -83,7 +83,7 @@ async def test_what_a_revoked_key_has_signed_is_not_signed_again(world: World) -
         0, [version.ref for _, version in sorted(world.registry.versions.items())],
     )  # fmt: skip
     assert "was revoked on" in done.refused[0].why
-    assert "deploy it again" in done.refused[0].why
+    assert "Deploy it again" in done.refused[0].why
 
     one, two, _ = sorted(world.registry.versions)
     del world.blobs.kept["acme", world.registry.versions[one].manifest_sha256]

@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
 from pilotlight_core.model.supply.findings import MOST_FINDINGS, PolicyOwner, VulnerabilityData, verdict_of
 from pilotlight_core.model.supply.policies import IgnoredVulnerability, Policy, PolicyMode, Severity
-from pilotlight_gateway.supply.osv_file import KnownVulnerability, _Affected
+from pilotlight_gateway.supply.osv_documents import KnownVulnerability
 from pilotlight_gateway.supply.policy_rules import SupplyFacts, age_warning, findings_of
 from tests.builders.specs import function_spec, manifest
 from tests.builders.supply import AT, BASE, DAY_S, lock_of
@@ -38,7 +38,7 @@ def known(*found: KnownVulnerability) -> SupplyFacts:
 
 
 def one(id_: str, severity: Severity | None, *aliases: str) -> KnownVulnerability:
-    return KnownVulnerability(id_, aliases, severity, _Affected())
+    return KnownVulnerability(id_, aliases, (("", severity),) if severity is not None else ())
 
 
 def said(policy: Policy, facts: SupplyFacts = FACTS) -> list[tuple[str, str]]:

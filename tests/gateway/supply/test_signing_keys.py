@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.key_sets import SignedKeySet, sign_keys
-from pilotlight_core.host.signing import NoKey, Signer, Verifier
+from pilotlight_core.host.signing import BadSignature, NoKey, Signer, Verifier
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_gateway.supply.key_set_book import MemoryKeySets
@@ -68,8 +69,28 @@ async def test_a_gateway_without_a_key_that_counts_signs_nothing_and_says_why(tm
         await SigningKeys(tmp_path / "keys", old.key_id, Lost(), lambda: AT).sign(MANIFEST)
 
 
+async def test_what_the_platform_has_signed_is_known_by_keys_that_count(tmp_path: Path) -> None:
+    """Those of the set; without one those of this gateway. So nothing is signed anew that was not signed before."""
+    operator = Signer.load_or_create(tmp_path / "operator")
+    own, other = opened(tmp_path / "keys", "manifest_ed25519")[0], opened(tmp_path / "else", "manifest_ed25519")[0]
+    store = MemoryKeySets()
+    keys = SigningKeys(tmp_path / "keys", own.key_id, store, lambda: AT)
+    assert await keys.verify(own.sign(MANIFEST)) == MANIFEST
+    with pytest.raises(BadSignature, match=f"signed by key {other.key_id}, which this gateway does not have"):
+        await keys.verify(other.sign(MANIFEST))
+    with pytest.raises(BadSignature, match="does not match"):
+        await keys.verify(msgspec.structs.replace(own.sign(MANIFEST), manifest=b"{}"))
+
+    store.present = sign_keys(operator, [own.public, other.public], 1)
+    assert await keys.verify(other.sign(MANIFEST)) == MANIFEST
+    store.present = sign_keys(operator, [own.public], 2, {other.public: KeyTerms(revoked_at=AT, reason="stolen")})
+    with pytest.raises(BadSignature, match=r"was revoked on .*: stolen"):
+        await keys.verify(other.sign(MANIFEST))
+
+
 async def test_a_lone_signer_signs_both(tmp_path: Path) -> None:
     """For tests, and for whoever has one key."""
     (known,) = opened(tmp_path, "manifest_ed25519")
     signer = LoneSigner(known)
     assert (await signer.sign(MANIFEST)).key_id == (await signer.sign_statement(b"")).key_id == known.key_id
+    assert await signer.verify(known.sign(MANIFEST)) == MANIFEST

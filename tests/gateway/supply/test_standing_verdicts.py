@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.supply.findings import (
@@ -9,6 +10,7 @@ from pilotlight_core.model.supply.findings import (
     PolicyOwner,
     PolicyRule,
     PolicyVerdict,
+    VerdictRecord,
     VulnerabilityData,
     verdict_of,
 )
@@ -28,20 +30,22 @@ def verdict(*findings: PolicyFinding) -> PolicyVerdict:
 
 
 @pytest.mark.parametrize(
-    ("at", "policies", "data", "due"),
+    ("at", "policies", "data", "keys", "due"),
     [
-        (AT + 10, {"tenant": 1}, "a", False),
-        (AT + 10, {"tenant": 1}, "", False),
-        (AT + DAY_S, {"tenant": 1}, "a", True),
-        (AT + 10, {"tenant": 2}, "a", True),
-        (AT + 10, {"tenant": 1, "operator": 1}, "a", True),
-        (AT + 10, {"tenant": 1}, "b", True),
+        (AT + 10, {"tenant": 1}, "a", "k", False),
+        (AT + 10, {"tenant": 1}, "", "k", False),
+        (AT + DAY_S, {"tenant": 1}, "a", "k", True),
+        (AT + 10, {"tenant": 2}, "a", "k", True),
+        (AT + 10, {"tenant": 1, "operator": 1}, "a", "k", True),
+        (AT + 10, {"tenant": 1}, "b", "k", True),
+        (AT + 10, {"tenant": 1}, "a", "other", True),
     ],
 )
-def test_a_version_is_due(at: float, policies: dict[str, int], data: str, due: bool) -> None:
-    """After a day, after a change of a policy, and after one of what is known."""
-    assert is_due(verdict(), at, policies, data) is due
-    assert is_due(None, at, policies, data)
+def test_a_version_is_due(at: float, policies: dict[str, int], data: str, keys: str, due: bool) -> None:
+    """After a day, after a change of a policy, and after one of what is known or of the tenant's keys."""
+    before = VerdictRecord(version="v", tenant="acme", verdict=verdict(), keys="k")
+    assert is_due(before, at, policies, data, keys) is due
+    assert is_due(None, at, policies, data, keys)
 
 
 def test_only_what_was_not_there_before_is_new() -> None:
@@ -50,6 +54,15 @@ def test_only_what_was_not_there_before_is_new() -> None:
 
     assert new_findings(verdict(finding("a"), one), verdict(finding("a", "Other words."), one, other)) == [other]
     assert new_findings(None, verdict(one)) == [one]
+
+
+def test_what_was_a_warning_and_refuses_by_now_is_new() -> None:
+    """A policy is enforced since; the other way round is told too, as both change what a deploy comes to."""
+    warned = finding("a")
+    refused = msgspec.structs.replace(warned, enforced=True)
+
+    assert new_findings(verdict(warned), verdict(refused)) == [refused]
+    assert new_findings(verdict(refused), verdict(refused)) == []
 
 
 def test_events_name_the_version_the_rule_and_the_component() -> None:

@@ -11,21 +11,35 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from pilotlight.packing.folder_signing import CODE, FolderSigner
+from pilotlight_core.host.signing import Signer
 from pilotlight_core.model.api.call_api import DeployFunction, DeployRequest, DeployResponse, DeploySignature
 from pilotlight_core.model.api.curve_api import TrialRequest
-from pilotlight_core.model.errors import BadInput, PolicyRefused
-from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, VersionRecord
+from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PolicyRefused
+from pilotlight_core.model.spec import (
+    ArtifactEntry,
+    ArtifactKind,
+    ArtifactPart,
+    FileEntry,
+    Manifest,
+    SignedManifest,
+    VersionRecord,
+)
 from pilotlight_core.model.supply.findings import PolicyVerdict
 from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_core.model.supply.policies import Policy, PolicyMode, Severity
 from pilotlight_core.model.supply.signed_folders import SignedPart
+from pilotlight_core.model.versions.manifest_codec import version_id
+from pilotlight_gateway.deploys.deploy_plan import signed_blob
+from pilotlight_gateway.deploys.rules.weights_rules import WeightsPush
 from pilotlight_gateway.supply.osv_file import OsvFile
-from pilotlight_gateway.supply.policy_book import set_policy
+from pilotlight_gateway.supply.policy_book import remove_policy, set_policy
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.builders.specs import function_spec, manifest
 from tests.builders.supply import AT, BASE, DAY_S, lock_of, signing_key, trusting
@@ -271,6 +285,160 @@ async def test_a_trial_of_a_signed_version_has_documents_of_its_own(shop: Supply
     assert trial.id != version.id
     assert trial.evidence.signatures == version.evidence.signatures
     assert trial.evidence.sbom != version.evidence.sbom
+
+
+async def push(shop: SupplyWorld, content: bytes, text: bytes = b"", name: str = "llama") -> str:
+    """Weights; their digest."""
+    await shop.world.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
+    entry = ArtifactEntry(
+        kind=ArtifactKind.WEIGHTS, name=name, parts=tuple(ArtifactPart(*one) for one in _parts({"m.bin": content}))
+    )
+    return (await shop.world.services.deployer.weights.push(ACME, WeightsPush(entry, signature=text))).digest
+
+
+async def deploy_weights(shop: SupplyWorld, **of_functions: str) -> dict[str, VersionRecord]:
+    """By function, what was deployed."""
+    for content in shop.code.values():
+        await shop.world.blobs.put("acme", hashlib.sha256(content).hexdigest(), content)
+    request = DeployRequest(
+        functions=tuple(DeployFunction(spec=function(name), weights=(ref,)) for name, ref in of_functions.items()),
+        files=tuple(FileEntry(*part) for part in _parts(shop.code)),
+        signatures=tuple(DeploySignature(of=of, bundle=text.decode()) for of, text in shop.signatures.items()),
+    )
+    done = await shop.world.services.deployer.deploy(ACME, "shop", request)
+    return {one.name: shop.world.registry.versions[one.version_id] for one in done.functions}
+
+
+async def test_a_signature_that_was_pushed_with_weights_goes_with_each_deploy_of_them(shop: SupplyWorld) -> None:
+    """No flag is needed, and the manifest says so; a newer one counts from the next deploy on, for the same version."""
+    signer, other = signing_key(), signing_key()
+    shop.world.services.supply.trust.records["acme"] = trusting(signer, other)  # type: ignore[attr-defined]  # the fake's
+    files = _parts({"m.bin": b"1"})
+    text = signer.sign("llama", files, 2**20)
+    await push(shop, b"1", text)
+
+    version = (await deploy_weights(shop, rank="llama"))["rank"]
+
+    assert version.evidence is not None
+    assert await shop.read(version.evidence.signatures["llama"]) == text
+    signed = msgspec.msgpack.decode(await shop.read(version.manifest_sha256), type=SignedManifest)
+    made = msgspec.json.decode(signed.manifest, type=Manifest)
+    assert (made.signed, "evidence" in made.needs) == (("llama",), True)
+
+    newer = other.sign("llama", files, 2**20)
+    await push(shop, b"1", newer)
+    again = (await deploy_weights(shop, rank="llama"))["rank"]
+    assert again.evidence is not None
+    assert (again.id, await shop.read(again.evidence.signatures["llama"])) == (version.id, newer)
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [({"not_after": AT}, "has expired on"), ({"revoked_at": AT, "reason": "stolen"}, "was revoked on .*: stolen")],
+)
+async def test_pushed_weights_whose_key_counts_no_more_are_not_deployed(
+    shop: SupplyWorld, terms: dict[str, Any], said: str
+) -> None:
+    """Until they are signed by another one."""
+    signer, other = signing_key(), signing_key()
+    await shop.trust(signer)
+    files = _parts({"m.bin": b"1"})
+    await push(shop, b"1", signer.sign("llama", files, 2**20))
+    await shop.trust(signer, **terms)
+    with pytest.raises(BadInput, match=f"signatures: The signature of llama: its key key1 .*{said}"):
+        await deploy_weights(shop, rank="llama")
+
+    await shop.trust(other)
+    await push(shop, b"1", other.sign("llama", files, 2**20))
+    assert "rank" in await deploy_weights(shop, rank="llama")
+
+
+async def test_a_signature_over_one_digest_says_nothing_of_another_under_the_same_name(shop: SupplyWorld) -> None:
+    """Each function's weights are held to a signature of their own, whatever another function gets."""
+    signer = signing_key()
+    await shop.trust(signer)
+    await shop.policy(signed=True)
+    shop.signatures[CODE] = signer.sign(CODE, _parts(shop.code), 2**20)
+    old = await push(shop, b"1")
+    new = await push(shop, b"2", signer.sign("llama", _parts({"m.bin": b"2"}), 2**20))
+
+    with pytest.raises(PolicyRefused, match="llama is not signed"):
+        await deploy_weights(shop, a=f"llama@{old}", b=f"llama@{new}")
+    shop.signatures["llama"] = signer.sign("llama", _parts({"m.bin": b"2"}), 2**20)
+    with pytest.raises(BadInput, match=r"The signature of llama: m\.bin is not what was signed"):
+        await deploy_weights(shop, a=f"llama@{old}", b=f"llama@{new}")
+    assert len(await deploy_weights(shop, b=f"llama@{new}")) == 1
+
+
+async def test_the_signature_of_code_is_not_one_of_weights_that_are_called_so(shop: SupplyWorld) -> None:
+    """They cannot be signed, and where a policy asks for it not be deployed."""
+    signer = signing_key()
+    await shop.trust(signer)
+    text = shop.signatures[CODE] = signer.sign(CODE, _parts(shop.code), 2**20)
+    with pytest.raises(BadInput, match="weights that are called code cannot be signed"):
+        await push(shop, b"1", text, name=CODE)
+    await push(shop, b"1", name=CODE)
+    await deploy_weights(shop, rank=CODE)
+    await shop.policy(signed=True)
+    with pytest.raises(PolicyRefused, match=r"The artifact code cannot be signed.* give it another name"):
+        await deploy_weights(shop, rank=CODE)
+
+
+async def test_documents_of_what_a_policy_is_held_against_are_part_of_what_is_signed(shop: SupplyWorld) -> None:
+    """Whether it warns or refuses: so that nobody takes them off the record of the version."""
+    plain = await shop.version()
+    await set_policy(shop.world.registry.policies, "acme", Policy(no_pickles=True), by="k", at=AT)
+    held = await shop.version()
+    assert ("evidence" in plain.needs, "evidence" in held.needs) == (False, True)
+    assert plain.id != held.id
+    await remove_policy(shop.world.registry.policies, "acme")
+    assert (await shop.version()).id == plain.id
+
+
+async def test_what_no_node_tells_of_a_base_does_not_pass_for_nothing_that_is_denied(shop: SupplyWorld) -> None:
+    """By each rule that is about packages."""
+    shop.world.services.inventories.bases.clear()
+    every: list[dict[str, Any]] = [
+        {"deny_packages": ("numpy",)},
+        {"deny_licences": ("AGPL-*",)},
+        {"bases": ("default",)},
+    ]
+    for rules in every:
+        await shop.policy(**rules)
+        with pytest.raises(PolicyRefused, match=r"base environment default are not known.*\(rule base, of the tenant"):
+            await shop.deploy()
+    await shop.policy(no_pickles=True)
+    await shop.deploy()
+
+
+async def test_what_nobody_has_signed_is_not_signed_by_way_of_a_copy(shop: SupplyWorld) -> None:
+    """A trial, or a twin: neither of what was put in the place of a manifest, nor of what a record was made to name."""
+    version, deployer, trial = await shop.version(), shop.world.services.deployer, TrialRequest(gpu="T4", slice="1")
+    signed = msgspec.msgpack.decode(await shop.read(version.manifest_sha256), type=SignedManifest)
+    made = msgspec.json.decode(signed.manifest, type=Manifest)
+    forged = Signer(Ed25519PrivateKey.generate()).sign(msgspec.structs.replace(made, base="evil"))
+    digest, data = signed_blob(forged)
+    await shop.world.blobs.put("acme", digest, data)
+
+    record = msgspec.structs.replace(version, manifest_sha256=digest)
+    with pytest.raises(NotFound, match="is another version's"):
+        await deployer.twin(record)
+    with pytest.raises(Conflict, match=r"shop\.hello@v1 cannot be copied: The manifest is signed by key"):
+        await deployer.trial(msgspec.structs.replace(record, id=version_id(forged.manifest)), trial)
+    shop.world.blobs.kept["acme", version.manifest_sha256] = data
+    with pytest.raises(NotFound, match="in the blob store is damaged"):
+        await deployer.trial(version, trial)
+    assert list(shop.world.registry.versions) == [version.id]
+
+
+async def test_what_no_node_would_read_is_refused_at_the_deploy(
+    shop: SupplyWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its size; it would never start."""
+    monkeypatch.setattr("pilotlight_gateway.supply.supply_desk.STATEMENT_BYTES", 100)
+    with pytest.raises(BadInput, match=r"the bill of materials of hello has .* that nodes read: have fewer files"):
+        await shop.deploy()
+    assert not shop.world.registry.versions
 
 
 async def test_many_functions_are_reviewed_together(shop: SupplyWorld) -> None:

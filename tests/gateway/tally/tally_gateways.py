@@ -10,6 +10,7 @@ from pilotlight_core.model.messages import wire
 from pilotlight_gateway.home.home_report import HomeVersionLoad
 from pilotlight_gateway.tally.gateway_tallies import GatewayTallies
 from pilotlight_gateway.tally.home_tallies import HomeTallies
+from pilotlight_gateway.tally.job_tallies import job_tallies
 from pilotlight_gateway.tally.tallies import Tallies
 from pilotlight_gateway.tally.tally_answers import TallyAnswers, TallySources
 from pilotlight_gateway.tally.tally_desk import TallyDesk
@@ -59,9 +60,9 @@ class TalliedGateway:
     """One of several gateways."""
 
     def __init__(self, name: str, bus: TallyBus, clock: WallClock, names: list[str]) -> None:
-        self.calls, self.homes = Tallies(clock), HomeTallies()
+        self.calls, self.jobs, self.homes = Tallies(clock), job_tallies(clock), HomeTallies()
         own = GatewayTallies(name, wall=clock, worked=lambda: 0.0)
-        sources = TallySources(calls=self.calls, homes=self.homes, own=own, wall=clock)
+        sources = TallySources(calls=self.calls, jobs=self.jobs, homes=self.homes, own=own, wall=clock)
         answers = TallyAnswers(sources)
         others = [each for each in names if each != name]
         self.peers = BusPeers(bus, answers, lambda: others, region="local", gateway=name)

@@ -22,6 +22,7 @@ def test_a_gateway_tells_how_it_was() -> None:
             own.note_timer(0.003 if (minute, beat) == (1, 7) else 0.001, calls=minute * 60 + beat + 1)
     seen = own.window(began)
     assert seen.gateway == "one"
+    assert seen.process not in ("", "one", GatewayTallies("one").window(0).process)
     assert seen.loop_share == pytest.approx(0.5)
     assert seen.late_ms == pytest.approx(3.0)
     assert seen.late_mean_ms == pytest.approx(1.0, rel=0.1)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from pilotlight_core.model.errors import Unavailable
+from pilotlight_core.model.messages.seeing.tallies import JOBS
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
 from pilotlight_gateway.tally.tally_desk import MOST_QUESTIONS, OF_TENANT
 from tests.gateway.tally.tallied_calls import MINUTE, end, fail, version
@@ -38,6 +39,42 @@ async def test_what_two_gateways_saw_is_one_window() -> None:
         assert sorted(each.gateway for each in window.gateways) == ["one", "two"]
         assert window.silent == ()
         assert 600 <= window.seconds < 660
+
+
+async def test_runs_of_jobs_are_told_beside_the_calls_and_in_none_of_their_numbers() -> None:
+    """Of all gateways, by version, in lists and since they began; also of a function that has nothing but jobs."""
+    async with SeveralGateways() as world:
+        end(world.one.calls, version(), 10.0)
+        for gateway in (world.one, world.two):
+            end(gateway.jobs, version(), 90_000.0)
+        fail(world.two.jobs, version(), "function_raised")
+        end(world.two.jobs, version("nightly"))
+
+        window = await world.one.desk.window(FN)
+        assert (window.tally.ended, window.tally.durations.most) == (1, 10.0)
+        assert (window.jobs.ended, window.jobs.failures) == (2, {"function_raised": 1})
+        assert {name: part.ended for name, part in window.by_version.items()} == {
+            ("ver_acme_fn_1", ""): 1, ("ver_acme_fn_1", JOBS): 2
+        }  # fmt: skip
+        alone = await world.one.desk.window("acme:app.nightly")
+        assert (alone.tally.ended, alone.jobs.ended, [*alone.by_version]) == (0, 1, [("ver_acme_nightly_1", JOBS)])
+        listed = (await world.one.desk.tenant("acme")).windows
+        assert [(each.function, each.tally.ended, each.jobs.ended) for each in listed] == [
+            (FN, 1, 2), ("acme:app.nightly", 0, 1)
+        ]  # fmt: skip
+        totals = [part for told in await world.one.desk.totals("acme") for part in told.parts if part.totals]
+        assert sum(part.totals.ended for part in totals if part.arm == JOBS and part.totals) == 3
+        assert sum(part.totals.ended for part in totals if not part.arm and part.totals) == 1
+
+
+async def test_several_functions_are_one_short_question() -> None:
+    """With their levels, without stages; who had no calls is left out."""
+    async with SeveralGateways() as world:
+        end(world.two.calls, version(p95_ms=5.0), 10.0)
+        found = await world.one.desk.brief((FN, "acme:app.none"), 5)
+        (window,) = found.windows
+        assert (window.function, window.tally.bad, window.tally.stages) == (FN, {"unary": 1}, {})
+        assert world.bus.asked == 1
 
 
 async def test_a_series_has_every_step() -> None:

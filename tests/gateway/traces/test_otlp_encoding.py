@@ -33,7 +33,7 @@ def plain(attributes: Any) -> dict[str, Any]:
 
 def test_a_call_is_read_as_it_was_written() -> None:
     """Every field of every span."""
-    spans = spans_of(kept_call(kept=KeptWhy.SAMPLED, threshold="fd7", code="raised", link=PARENT))
+    spans = spans_of(kept_call(kept=KeptWhy.SAMPLED, threshold="fd7", code="raised", link=f"{PARENT} congo=1"))
     found = read(spans, **{"service.name": "pilotlight"})
 
     assert plain(found.resource.attributes) == {"service.name": "pilotlight"}
@@ -52,7 +52,7 @@ def test_a_call_is_read_as_it_was_written() -> None:
     link = parse_traceparent(PARENT)
     assert link is not None
     (told,) = found.scope_spans[0].spans[0].links
-    assert (told.trace_id.hex(), told.span_id.hex()) == (link.trace_id, link.span_id)
+    assert (told.trace_id.hex(), told.span_id.hex(), told.trace_state) == (link.trace_id, link.span_id, "congo=1")
 
 
 @given(name=st.text(), attributes=st.dictionaries(st.text(min_size=1), value, max_size=5))

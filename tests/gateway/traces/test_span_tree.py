@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptWhy
 from pilotlight_core.model.tracing.trace_context import EXECUTE, ROOT, context_within, span_id_of
 from pilotlight_gateway.traces.span_tree import CONSUMER, SERVER, Span, spans_of
@@ -71,6 +73,26 @@ def test_a_job_has_a_trace_of_its_own_that_names_the_request() -> None:
     assert (root.kind, [link.header for link in root.links], root.attributes["faas.trigger"]) == (
         CONSUMER, [PARENT], "pubsub"
     )  # fmt: skip
+
+
+def test_the_execution_of_a_batch_is_linked_to_those_of_the_other_calls() -> None:
+    """Of each attempt to its own; what is no traceparent is left out."""
+    (last,) = kept_call().attempts
+    died = KeptAttempt(container="c0", outcome="died", queue=1.0, execute=10.0, mates=("what",))
+    mate = context_within("call_other", "")
+    attempts = (died, structs.replace(last, mates=(PARENT, mate.header)))
+    spans = spans_of(kept_call(attempts=attempts, stages=STAGES | {"queue": 41.0, "execute": 160.0}))
+    linked = [[link.header for link in span.links] for span in spans if span.name == EXECUTE]
+    assert linked == [[], [PARENT, mate.header]]
+    assert not any(span.links for span in spans if span.name != EXECUTE)
+
+
+def test_what_vendors_know_of_a_trace_is_passed_on() -> None:
+    """Of a job with the link to its request."""
+    call = kept_call(state="congo=1", kept=KeptWhy.SAMPLED, threshold="fd7", link=f"{PARENT} rojo=2")
+    root = spans_of(call)[0]
+    assert (root.trace_state, [link.state for link in root.links]) == ("ot=th:fd7,congo=1", ["rojo=2"])
+    assert spans_of(kept_call(state="congo=1"))[0].trace_state == "congo=1"
 
 
 def test_a_sampled_call_says_how_many_it_stands_for() -> None:

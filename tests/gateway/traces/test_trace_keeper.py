@@ -140,10 +140,11 @@ def test_a_jobs_run_is_kept_when_the_request_that_stored_it_asked() -> None:
 
 def test_what_is_kept_has_the_calls_course_and_nothing_that_it_carried() -> None:
     """Neither arguments nor answer."""
-    one = call(input=b"secret", traceparent=ASKED, parent="call_p", stream=True)
+    one = call(input=b"secret", traceparent=f"{ASKED} congo=1", parent="call_p", stream=True)
     died = KeptAttempt(container="c0", outcome="died", queue=1.5)
     spent = Spent(ns=5, ppm=1, price="h100", batch_size=4)
-    kept = ended(keeper(), one, 400.0, cold_start={"load": 2.0}, trail=(died,), spent=spent, units={"images": 2})
+    course = {"cold_start": {"load": 2.0}, "trail": (died,), "spent": spent, "units": {"images": 2}, "mates": (LAST,)}
+    kept = ended(keeper(), one, 400.0, **course)
     assert kept is not None
     assert (kept.function, kept.ref, kept.tenant, kept.parent, kept.trigger) == (
         one.function, one.version.ref, "acme", "call_p", CallTrigger.NESTED
@@ -152,6 +153,8 @@ def test_what_is_kept_has_the_calls_course_and_nothing_that_it_carried() -> None
     assert [(each.outcome, each.container, each.node, each.ahead, each.queue) for each in kept.attempts] == [
         ("died", "c0", "", 0, 1.5), ("ok", "c1", "n1", 2, 0.5),
     ]  # fmt: skip
+    assert [each.mates for each in kept.attempts] == [(), (LAST,)]
+    assert (kept.trace_id, kept.parent_span, kept.state) == (TRACE, SPAN, "congo=1")
     assert kept.arrived_ns == 10**18 - 400 * 10**6
     assert b"secret" not in msgspec.msgpack.encode(kept)
 

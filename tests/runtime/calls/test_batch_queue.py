@@ -7,13 +7,18 @@ from collections import deque
 import pytest
 
 from pilotlight_core.model import values
+from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching
+from pilotlight_core.model.tracing.kept_call import MOST_MATES
+from pilotlight_core.model.tracing.trace_context import context_within
 from pilotlight_runtime.calls import batch_queue
-from pilotlight_runtime.calls.batch_queue import DynamicBatches
+from pilotlight_runtime.calls.batch_queue import DynamicBatches, traced_mates
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 from pilotlight_runtime.guest.frames import BatchResult, GuestItemResult
 from tests.builders.calls import run
 from tests.builders.specs import function_spec, method
+
+TRACE = f"00-{'a' * 32}-{'b' * 16}-"
 
 
 def batches(**batching: object) -> DynamicBatches:
@@ -124,3 +129,33 @@ def test_what_a_call_costs_is_read_from_its_input() -> None:
         queue.add(call(name, data=values.encode({"texts": ["x"] * 3})), 0.0)
 
     assert ids(queue.pop_due(0.0, before=0.0)) == ["a"]
+
+
+def accepted(name: str, traceparent: str = "") -> AcceptedCall:
+    return AcceptedCall(run(name, traceparent=traceparent), 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("traceparent", "outcome", "took_ms", "level_ms", "is_told"),
+    [
+        ("", Outcome.OK, 10.0, None, False),
+        (TRACE + "00", Outcome.OK, 10.0, None, False),
+        (TRACE + "01", Outcome.OK, 10.0, None, True),
+        ("", Outcome.RAISED, 10.0, None, True),
+        ("", Outcome.OK, 1_000.0, None, True),
+        ("", Outcome.OK, 1_000.0, 2_000.0, False),
+        ("", Outcome.OK, 60.0, 50.0, True),
+    ],
+)
+def test_a_batch_is_told_of_a_call_that_somebody_may_ask_about(
+    traceparent: str, outcome: Outcome, took_ms: float, level_ms: float | None, is_told: bool
+) -> None:
+    """One that is sampled, has failed, or took longer than its function's level. By the spans of their execution."""
+    call, other = accepted("one", traceparent), accepted("two", TRACE + "01 congo=1")
+    found = traced_mates(call, [call, other], outcome, took_ms, level_ms)
+    assert found == ((context_within("two", TRACE + "01").header,) if is_told else ())
+
+
+def test_of_a_large_batch_no_more_than_the_bound_are_told() -> None:
+    batch = [accepted(f"call_{number}") for number in range(100)]
+    assert len(traced_mates(batch[0], batch, Outcome.DIED, 1.0, None)) == MOST_MATES

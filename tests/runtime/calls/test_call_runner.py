@@ -10,6 +10,7 @@ import pytest
 
 from pilotlight_core.model.messages.call_messages import Ended, Outcome, Refusal, Refused, RemoteError, Started
 from pilotlight_core.model.spec import Batching
+from pilotlight_core.model.tracing.trace_context import context_within
 from pilotlight_runtime.calls import call_runner
 from pilotlight_runtime.calls.call_runner import INLINE_BYTES
 from pilotlight_runtime.guest.frames import (
@@ -50,7 +51,9 @@ def test_a_call_is_started_before_the_guest_gets_it(io: FakeRunnerIO) -> None:
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.started, ended.output) == (Outcome.OK, True, b"\x2a")
     assert (ended.stages.execute_ms, ended.stages.total_ms) == (2.0, 500.0)
-    assert [frame.call_id for frame in io.of(Started)] == ["a"]
+    (started,) = io.of(Started)
+    assert (started.call_id, started.nth, started.batch, started.price) == ("a", 1, 0, "cpu")
+    assert (ended.nth, ended.batch) == (1, 0)
     assert [frame.input for frame in io.of(Invoke)] == [b"\x80"]
     assert io.released == ["a"]
 
@@ -281,6 +284,10 @@ def test_a_batch_forms_while_the_guest_works_on_another(io: FakeRunnerIO) -> Non
     assert [[call for call, _ in batch.items] for batch in io.of(InvokeBatch)] == [["a", "b"], ["c", "d"]]
     assert {frame.call_id for frame in io.of(Ended)} == {"a", "b"}
     assert {frame.spent.batch_size for frame in io.of(Ended) if frame.spent} == {2}
+    runner.on_batch_result(results(io.of(InvokeBatch)[1]), 1.2)
+    assert [(frame.call_id, frame.nth, frame.batch) for frame in io.of(Ended)] == [
+        ("a", 1, 1), ("b", 2, 1), ("c", 3, 2), ("d", 4, 2)
+    ]  # fmt: skip
 
 
 def test_a_batch_that_is_not_full_waits_for_company(io: FakeRunnerIO) -> None:
@@ -294,6 +301,8 @@ def test_a_batch_that_is_not_full_waits_for_company(io: FakeRunnerIO) -> None:
 
     assert len(io.of(InvokeBatch)) == 1
     assert runner.batch_room == 0
+    runner.on_batch_result(results(io.of(InvokeBatch)[0]), 1.1)
+    assert [frame.batch for frame in io.of(Ended)] == [0]  # it ran alone
 
 
 def test_a_draining_container_does_not_wait_for_company(io: FakeRunnerIO) -> None:
@@ -327,7 +336,7 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     """Item by item, without those that nobody wants any more; time counts anew for each."""
     runner = runner_of(io, batching=Batching(max_batch_size=3, wait_ms=50.0), idempotent=True, timeout=1.0)
     for call in "abc":
-        runner.add(accepted(run(call), 1.0), 1.0)
+        runner.add(accepted(run(call, tell_start=True), 1.0), 1.0)
     failed = tuple(GuestItemResult(call_id=call, outcome=Outcome.RAISED, error=ERROR) for call in "abc")
     runner.on_batch_result(BatchResult(batch=1, results=failed, whole=True), 1.9)
     runner.cancel("b", "cancelled", 1.95)
@@ -341,6 +350,9 @@ def test_a_batch_that_raised_as_a_whole_is_tried_alone_once(io: FakeRunnerIO) ->
     outcomes = {frame.call_id: frame.outcome for frame in io.of(Ended)}
     assert outcomes == {"a": Outcome.RAISED, "b": Outcome.CANCELLED, "c": Outcome.OK}
     assert (io.splits, io.restarts) == ([["a", "b", "c"]], ["a", "c"])
+    begun = [(frame.call_id, frame.batch) for frame in io.of(Started)]
+    assert begun == [("a", 1), ("b", 1), ("c", 1), ("a", 0), ("c", 0)]  # alone it is no part of a batch
+    assert {frame.call_id: frame.batch for frame in io.of(Ended)} == {"a": 0, "b": 1, "c": 0}
     assert runner.is_idle
 
 
@@ -435,6 +447,17 @@ def test_the_guest_gets_the_trace_that_a_call_came_in(io: FakeRunnerIO) -> None:
         runner.add(accepted(run(f"b{came}"), 1.0), 1.0)
         runner.add(accepted(run(f"c{came}", traceparent=came), 1.0), 1.0)
         assert io.of(InvokeBatch)[-1].traceparents == told
+
+
+def test_of_a_batch_the_others_are_told_with_a_call_that_is_traced(io: FakeRunnerIO) -> None:
+    """And nothing of them is held beyond its end."""
+    runner, batch = runner_of(io, batching=Batching(max_batch_size=2, wait_ms=50.0)), []
+    for call, came in (("a", f"{TRACE[:-2]}01"), ("b", "")):
+        batch.append(accepted(run(call, traceparent=came), 1.0))
+        runner.add(batch[-1], 1.0)
+    runner.on_batch_result(results(io.of(InvokeBatch)[0]), 1.1)
+    assert [ended.mates for ended in io.of(Ended)] == [(context_within("b", "").header,), ()]
+    assert not any(call.mates for call in batch)
 
 
 def test_limits_are_looked_at_when_one_may_be_reached(io: FakeRunnerIO) -> None:

@@ -231,6 +231,7 @@ async def test_a_call_is_metered_from_its_start_to_its_end(tmp_path: Path, anyio
 
         assert spent is not None
         assert (spent.ppm, spent.price, spent.batch_size) == (1_000_000, "cpu", 1)
+        assert world.io.price == "cpu"
         assert (busy, world.state) == (LeaseState.BUSY, LeaseState.IDLE)
         (event,) = [event for event in world.slice.checkpoint(6) if event.shares]
         assert [share.tenant for share in event.shares] == ["rival"]

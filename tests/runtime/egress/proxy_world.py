@@ -117,9 +117,14 @@ class ProxyWorld:
 
 @asynccontextmanager
 async def proxy_world(folder: Path, bounds: ProxyBounds | None = None) -> AsyncIterator[ProxyWorld]:
-    """Names answer with the public address."""
+    """Names answer with the public address. The machine has just started: its clock is at 0."""
     trusted = ssl.create_default_context(cafile=str(an_authority(folder / "authority")))
-    names, clock = ScriptedNames(answers={HOST: [[PUBLIC]], OTHER: [[PUBLIC]]}), asyncio.get_running_loop().time
+    names, loop = ScriptedNames(answers={HOST: [[PUBLIC]], OTHER: [[PUBLIC]]}), asyncio.get_running_loop()
+    began = loop.time()
+
+    def clock() -> float:
+        return loop.time() - began
+
     pinned = PinnedConnections(names.addresses, read_networks(PUBLIC), clock)
     try:
         async with asyncio.TaskGroup() as group:

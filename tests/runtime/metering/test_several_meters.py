@@ -21,7 +21,7 @@ def test_several_whole_devices_are_used_alike() -> None:
     both = SeveralMeters(meters)
     both.transition(LeaseState.IDLE, 10, msgspec.structs.replace(ACME, core_ppm=5, gib_ppm=7))
     both.call_started("a", "acme", 20)
-    assert both.state is LeaseState.BUSY
+    assert (both.state, both.price) == (LeaseState.BUSY, "h100")
     spent = both.call_ended("a", "ok", 50, batch_size=2)
 
     assert (spent.ns, spent.ppm, spent.batch_size) == (30, 2 * WHOLE_DEVICE, 2)

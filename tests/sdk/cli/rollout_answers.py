@@ -33,6 +33,7 @@ ROLLOUT_ROUTES: dict[tuple[str, str], Any] = {
         "warnings": ["no pairs"],
     },
     ("GET", "/v1/apps/hello/rollout"): ROLLOUT,
+    ("GET", "/v1/rollouts"): {"rollouts": [ROLLOUT], "left": 2},
     ("GET", "/v1/apps/hello/rollouts"): {"app": "hello", "rollouts": [ROLLOUT]},
     **{
         ("POST", f"/v1/apps/hello/rollout/{word}"): ROLLOUT

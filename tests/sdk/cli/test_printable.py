@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight.cli import commands
-from pilotlight.cli.printable import printable, printable_json, printable_line
+from pilotlight.cli.printable import printable, printable_json, printable_line, unheard_text
 from tests.sdk.cli.shell import invoke, on_terminal, run
 from tests.sdk.scripted import ScriptedPlatform, answer, problem, result, stream
 
@@ -113,3 +113,9 @@ def test_no_command_prints_past_it() -> None:
     for path in Path(str(commands.__file__)).parent.glob("*.py"):
         calls = [node.func for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
         assert not [call for call in calls if isinstance(call, ast.Name) and call.id == "print"], path
+
+
+def test_gateways_are_named_or_counted() -> None:
+    assert unheard_text(["gw-1", "gw-2"]) == "gw-1, gw-2"
+    assert unheard_text(["a gateway"]) == "a gateway"
+    assert unheard_text(["a gateway"] * 3) == "3 gateways"

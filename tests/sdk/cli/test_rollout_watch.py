@@ -31,3 +31,8 @@ def test_one_that_has_just_begun_has_no_step() -> None:
 def test_what_holds_it_is_said(held: str) -> None:
     assert f"held ({held})" in "\n".join(rollout_lines(view(held=held), NOW))
     assert f"held ({held})" in headline(view(held=held))
+
+
+def test_when_it_goes_on_is_said_while_that_is_to_come() -> None:
+    assert "  the next step: in 2m at the earliest" in list(rollout_lines(view(next_at=NOW + 120), NOW))
+    assert "next step" not in "\n".join(rollout_lines(view(next_at=NOW - 1), NOW))

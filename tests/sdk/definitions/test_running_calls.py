@@ -33,6 +33,11 @@ def test_a_call_knows_its_id_and_its_trace() -> None:
     def look() -> None:
         within("call_1", CAME)
         assert (current_call().id, current_call().traceparent) == ("call_1", context_within("call_1", CAME).header)
+        assert current_call().tracestate == ""
+        within("call_1", f"{CAME} congo=1,rojo=2")
+        assert (current_call().traceparent, current_call().tracestate) == (
+            context_within("call_1", CAME).header, "congo=1,rojo=2"
+        )  # fmt: skip
         within("call_1")
         assert current_call().traceparent.split("-")[1] == own_trace_id("call_1")
         assert current_calls() == [current_call()]

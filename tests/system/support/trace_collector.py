@@ -25,6 +25,7 @@ class CollectedSpan:
     attributes: dict[str, Any]
     links: tuple[str, ...]
     """Trace ids."""
+    trace_state: str = ""
 
     @property
     def ms(self) -> float:
@@ -69,6 +70,7 @@ def _span(one: Any) -> CollectedSpan:
         end_ns=one.end_time_unix_nano,
         attributes={each.key: getattr(each.value, each.value.WhichOneof("value")) for each in one.attributes},
         links=tuple(link.trace_id.hex() for link in one.links),
+        trace_state=one.trace_state,
     )
 
 

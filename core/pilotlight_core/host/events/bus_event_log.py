@@ -115,5 +115,5 @@ class BusEventLog:
         return True
 
     async def _publish(self, name: str, event: PlatformEvent) -> None:
-        subject = subjects.platform_events(self._region, event.tenant)
+        subject = subjects.platform_events(self._region, event.tenant, event.kind)
         await self._bus.jetstream.store(subject, encode(event), message_id=name, timeout=STORED_WITHIN_S)

@@ -189,7 +189,7 @@ RunSeconds = Annotated[float, Meta(ge=10, le=3_600)]
 class DeploySignature(Request, frozen=True, kw_only=True):
     """What the tenant has signed of a deploy."""
 
-    of: str
+    of: Annotated[str, Meta(max_length=128)]
     """`code`, or the name of an artifact or of weights."""
     bundle: Annotated[str, Meta(max_length=SIGNATURE_LENGTH)]
     """A signature of model-signing by a key, as its file has it."""

@@ -67,6 +67,7 @@ class ContainerStopInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     node: str
+    """For operators; else ""."""
     grace_s: float
 
 

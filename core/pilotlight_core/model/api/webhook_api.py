@@ -34,12 +34,14 @@ class WebhookEvent(StrEnum):
     HELD = "rollout.held"
     PROMOTED = "rollout.promoted"
     ROLLED_BACK = "rollout.rolled_back"
+    SLO_BROKEN = "slo.broken"
+    SLO_KEPT = "slo.kept"
     PING = "webhook.ping"  # on request, whatever events the webhook has
 
 
 JOB_EVENTS = (WebhookEvent.SUCCEEDED, WebhookEvent.FAILED, WebhookEvent.CANCELLED, WebhookEvent.EXPIRED)
 ROLLOUT_EVENTS = (WebhookEvent.STEP, WebhookEvent.HELD, WebhookEvent.PROMOTED, WebhookEvent.ROLLED_BACK)
-EVENTS = (*JOB_EVENTS, WebhookEvent.THRESHOLD, *ROLLOUT_EVENTS)
+EVENTS = (*JOB_EVENTS, WebhookEvent.THRESHOLD, *ROLLOUT_EVENTS, WebhookEvent.SLO_BROKEN, WebhookEvent.SLO_KEPT)
 """Those that a webhook may have."""
 _CHOICES = "|".join(event.replace(".", "[.]") for event in EVENTS)
 EventName = Annotated[str, Meta(pattern=f"^({_CHOICES}){END}")]

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from pilotlight_core.model.api.call_api import SIGNATURE_LENGTH
 from pilotlight_core.model.spec import ArtifactPart
 
 
@@ -22,6 +23,27 @@ class WeightsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(description="those of one path stand together, and their contents make up the file in this order"),
     ]
     allow_pickles: Annotated[bool, Meta(description="store files that can run code when they are read")] = False
+    signature: Annotated[
+        str,
+        Meta(
+            max_length=SIGNATURE_LENGTH,
+            description="the tenant's own signature over the files, of model-signing by a key on record; kept with "
+            'them, and verified at each deploy and load. "": as before, if these files were there',
+        ),
+    ] = ""
+
+
+class SignatureInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """By whom weights were signed."""
+
+    key: str
+    """The key's id."""
+    name: str
+    """Its name on record; "": it is not there any more."""
+    counts: bool
+    """Whether a deploy of the weights passes."""
+    why: str
+    """Why it does not, as the rest of a sentence."""
 
 
 class RevisionInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +61,8 @@ class RevisionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Files that can run code when they are read, which the pusher allowed; at most 20."""
     functions: list[str] = []
     """`app.function` of those in service that use it."""
+    signed: SignatureInfo | None = None
+    """None: they are not signed."""
 
 
 class WeightsInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +99,8 @@ class PushResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Digests of parts to upload first; if not empty, nothing was stored under the name."""
     unchanged: bool = False
     """Whether these weights were the newest of the name before."""
+    signed: SignatureInfo | None = None
+    """None: they are not signed."""
 
 
 class RemovedWeights(msgspec.Struct, frozen=True, kw_only=True):

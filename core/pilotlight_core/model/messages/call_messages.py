@@ -21,6 +21,7 @@ from pilotlight_core.model.engines.call_facts import CallFacts
 from pilotlight_core.model.messages.call_affinity import CallAffinity
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.tracing.kept_call import BatchMates
 
 WINDOW = 128
 """The most chunks that a stream may be ahead. With 32 it waits for its reader's word, and has half the pace."""
@@ -89,6 +90,7 @@ class Run(Message, frozen=True, kw_only=True):
     tell_start: bool = False
     """Whether to send `Started`. Optional, since silence never proves that a call has not started."""
     traceparent: str = ""
+    """Of its caller, with the tracestate behind a space where there is one; "": it begins a trace."""
     key: str = ""
     """The id of the API key that asked for the call, for the ledger."""
     tags: dict[str, str] = msgspec.field(default_factory=dict)
@@ -238,6 +240,12 @@ class Started(Message, frozen=True, kw_only=True):
 
     call_id: str = msgspec.field(name="call")
     grant_number: int = msgspec.field(name="grant")
+    nth: Count = 0
+    """Of the calls that its container has begun, from 1; 0: its agent is one of before."""
+    batch: Count = 0
+    """Of the batches of its container, from 1; 0: it runs alone."""
+    price: ShortText = ""
+    """The price id of its slice."""
 
 
 class Chunk(Message, frozen=True, kw_only=True):
@@ -300,8 +308,15 @@ class Ended(Message, frozen=True, kw_only=True):
     preempted: bool = False
     """Of DIED: its node is taken away, and its agent has ended it in time. `spent` is what its tenant pays of the part.
     Gateways of before take it for any other death."""
+    mates: BatchMates = ()
+    """Of a batch, the other calls in it, if somebody may ask about this one: its trace is sampled, it has failed, or
+    its batch took long."""
     by_tenant: bool = False
     """Of DIED: its function's own doing, such as its exit or its memory; what a stream then repeats is its tenant's."""
+    nth: Count = 0
+    """As in `Started`; 0 also: it never began."""
+    batch: Count = 0
+    """As in `Started`."""
 
     @property
     def gpu_ms(self) -> float | None:

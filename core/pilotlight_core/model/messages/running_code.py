@@ -23,7 +23,7 @@ RUNNING_CALL: ContextVar[str] = ContextVar("pilotlight_running_call", default=""
 """The id of the call that runs here; "": the code was not begun by one, or in a thread without its context."""
 
 RUNNING_TRACE: ContextVar[str] = ContextVar("pilotlight_running_trace", default="")
-"""The traceparent that it came with; "": it begins a trace."""
+"""The traceparent that it came with, and its tracestate behind it; "": it begins a trace."""
 
 
 class RunningItems(Protocol):

@@ -57,6 +57,17 @@ class RolloutState(StrEnum):
     SUPERSEDED = "superseded"  # a deploy, or a person's move, came between
 
 
+WHY_HELD = {
+    "no_capacity": "there is no ready capacity for its share",
+    "evidence": "E is, or was within 10 minutes, 10 or more",
+    "invalid_split": "calls do not come as they are split",
+    "calls": "too few calls of the new version were compared at this step",
+    "gate": "its gate has not said yes",
+    "undecided": "nothing is proven, and it is to be held then",
+    "frozen": "it is frozen",
+    "policy": "a policy refuses the new version by now",
+}
+"""By the word in `Rollout.held`, as people read it."""
 ENDED = frozenset({RolloutState.PROMOTED, RolloutState.ROLLED_BACK, RolloutState.SUPERSEDED})
 
 

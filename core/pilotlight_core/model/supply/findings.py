@@ -52,6 +52,8 @@ class VulnerabilityData(msgspec.Struct, frozen=True, kw_only=True):
     age_s: float
     """At the verdict."""
     entries: int
+    foreign: int = 0
+    """Entries about packages of other indexes, which were passed over."""
     sha256: str = ""
 
 
@@ -94,3 +96,5 @@ class VerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     tenant: str
     verdict: PolicyVerdict
+    keys: str = ""
+    """A digest of the tenant's record of keys, as it was then; "": nothing is signed of it."""

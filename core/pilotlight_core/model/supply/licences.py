@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 
 LICENCE_LENGTH = 300
+MOST_BRACKETS = 32
+"""Of one expression: it is read by a function that calls itself, and is a stranger's."""
 _WORD = re.compile(r"\s*(\(|\)|[A-Za-z0-9][A-Za-z0-9.+:-]*)")
 _CLASSIFIER = "License :: OSI Approved :: "
 CLASSIFIERS = {
@@ -103,6 +105,8 @@ def can_have(expression: str, is_fine: Callable[[str], bool]) -> bool:
     """
     if len(expression) > LICENCE_LENGTH:
         raise LicenceFault(f"it has more than {LICENCE_LENGTH} characters")
+    if expression.count("(") > MOST_BRACKETS:
+        raise LicenceFault(f"it has more than {MOST_BRACKETS} brackets")
     words = _words(expression)
     found = _either(words, is_fine)
     if words:

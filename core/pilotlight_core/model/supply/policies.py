@@ -19,7 +19,8 @@ MOST_NAMED = 500
 Names = Annotated[tuple[Annotated[str, Meta(min_length=1, max_length=200)], ...], Meta(max_length=MOST_NAMED)]
 DATA_DAYS = 7.0
 """Older data of vulnerabilities is told of in each verdict."""
-_PACKAGE = re.compile(r"[A-Za-z0-9*](?:[A-Za-z0-9._*-]{0,126}[A-Za-z0-9*])?(?P<versions>(?:[<>=!~]=?=?[^,\s]+,?)*)")
+_CLAUSE = r"(?:===|[<>=!~]=|[<>])[^,\s<>=!~]+"
+_PACKAGE = re.compile(rf"[A-Za-z0-9*](?:[A-Za-z0-9._*-]{{0,126}}[A-Za-z0-9*])?(?:{_CLAUSE}(?:,{_CLAUSE})*,?)?")
 
 
 class PolicyMode(StrEnum):

@@ -29,8 +29,8 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://model_signing/signature/v1.0"
 BUNDLE_BYTES = 4 * 2**20
 """Of a signature: ten thousand files of three hundred bytes each, in base64."""
-SHOWN = 3
-"""Files that a sentence names."""
+SHOWN, SHOWN_LENGTH = 3, 200
+"""Files that a sentence names, and characters of each name: a signature may list what it likes."""
 
 
 class SignatureFault(ValueError):
@@ -175,6 +175,8 @@ def _present(parts: list[SignedPart], how: _Serialization) -> dict[str, str]:
     ends: dict[str, int] = {}
     for part in parts:
         start = ends.get(part.path, 0)
+        if not part.size and not start:
+            raise SignatureFault(f"{part.path} is empty, and a signature by shards leaves it out: leave it out too.")
         if not part.size or part.size > how.shard_size or start % how.shard_size:
             raise SignatureFault(
                 f"{part.path} is stored in other parts than it was signed in: sign by shards of theirs."
@@ -198,7 +200,7 @@ def _root(resources: Iterable[_Resource]) -> str:
 
 def _shown(names: list[str]) -> str:
     more = f" (and {len(names) - SHOWN} more)" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"
+    return f"{', '.join(name[:SHOWN_LENGTH] for name in names[:SHOWN])}{more}"
 
 
 def statement_of(name: str, parts: Iterable[SignedPart], shard_size: int) -> bytes:

@@ -14,6 +14,8 @@ MOST_TRUSTED = 32
 """Keys of one tenant, revoked ones among them."""
 PEM_LENGTH = 1_024
 TRUST_KEYS = "trust."
+KEY_DIGITS = 16
+"""Of a key's hint, which are its id."""
 
 
 class TrustedKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,8 +38,8 @@ class TrustedKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits."""
-        return self.hint[:16]
+        """Hexadecimal digits."""
+        return self.hint[:KEY_DIGITS]
 
 
 class TrustRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,12 +13,16 @@ from msgspec import Meta
 
 from pilotlight_core.model.bounded import Count, Duration, Rising, ShortText, StepTimes, Units
 
+MOST_MATES = 32
+"""Of one batch, that are told."""
 MOST_ATTEMPTS = 16
 """That are kept of one call; a call has fewer."""
 LONGEST_REASON = 300
 """Characters of a sentence that is kept."""
 CallStages = Annotated[dict[Annotated[str, Meta(max_length=64)], Duration], Meta(max_length=16)]
 """Milliseconds by stage."""
+BatchMates = Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=MOST_MATES)]
+"""The traceparents of the spans of their execution."""
 KeptText = Annotated[str, Meta(max_length=1_024)]
 
 
@@ -61,6 +65,8 @@ class KeptAttempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     transport: Duration = 0.0
     batch_wait: Duration = 0.0
     execute: Duration = 0.0
+    mates: BatchMates = ()
+    """The other calls of its batch."""
 
 
 class KeptCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,8 +77,10 @@ class KeptCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     trace_id: ShortText = ""
     parent_span: ShortText = ""
     """The caller's; "": the call began the trace."""
-    link: ShortText = ""
-    """The traceparent of the request that stored the job; the call has a trace of its own."""
+    state: KeptText = ""
+    """The caller's tracestate."""
+    link: KeptText = ""
+    """The traceparent of the request that stored the job, with its tracestate; the call has a trace of its own."""
     threshold: ShortText = ""
     """Of a sampled one, OpenTelemetry's `th`: of how many it stands for."""
     tenant: ShortText

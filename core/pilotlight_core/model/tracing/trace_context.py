@@ -5,6 +5,10 @@
                  |  trace id                         parent: the span that this one is below
                  version
 
+With it comes a tracestate, what vendors on the way know of the trace: it is passed on as it came, or not at all. Inside
+the platform both are one text, the traceparent and, where there is one, a space and the tracestate behind it, so that
+neither goes anywhere without the other.
+
 A call that came without one begins a trace of its own, whose id is made of the call's: who knows the one knows the
 other. So nothing is drawn, sent or kept for the calls of which no trace is wanted, which are nearly all of them, and
 every process finds the same ids. The ids of spans are made of the call's too, for the same reason.
@@ -21,6 +25,11 @@ RANDOM = 0b10
 """The last 56 bits of the trace id are random (level 2), so that samplers may decide by them."""
 TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 LENGTH = 55
+STATE_MEMBER = re.compile(r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<>-~]")
+LONGEST_STATE, MOST_MEMBERS = 512, 32
+"""Of a tracestate: bytes, and vendors. Longer ones are not passed on."""
+OWN_VENDOR = "ot="
+"""Where the member begins in which OpenTelemetry's samplers say how many calls one stands for."""
 LONGEST_HEADER = 512
 NO_TRACE, NO_SPAN = "0" * 32, "0" * 16
 INVALID_VERSION = "ff"
@@ -39,6 +48,8 @@ class TraceContext(NamedTuple):
     trace_id: str
     span_id: str
     flags: int
+    state: str = ""
+    """The tracestate; "": there is none."""
 
     @property
     def sampled(self) -> bool:
@@ -49,9 +60,17 @@ class TraceContext(NamedTuple):
         """As it is sent."""
         return f"00-{self.trace_id}-{self.span_id}-{self.flags:02x}"
 
+    @property
+    def text(self) -> str:
+        """As it is passed on inside the platform, with its tracestate."""
+        return f"{self.header} {self.state}" if self.state else self.header
+
 
 def parse_traceparent(text: str) -> TraceContext | None:
-    """What a traceparent says; None: it is none, and whoever got it begins a new trace."""
+    """What a traceparent says, with the tracestate behind it; None: it is none, and whoever got it begins a new
+    trace.
+    """
+    text, _, state = text.partition(" ")
     found = TRACEPARENT.match(text[:LENGTH])
     if found is None:
         return None
@@ -61,15 +80,37 @@ def parse_traceparent(text: str) -> TraceContext | None:
     # A later version may have more behind another hyphen; of this one nothing may follow.
     if len(text) != LENGTH and (version == "00" or text[LENGTH] != "-"):
         return None
-    return TraceContext(trace_id, span_id, int(flags, 16) & (SAMPLED | RANDOM))
+    return TraceContext(trace_id, span_id, int(flags, 16) & (SAMPLED | RANDOM), state)
 
 
-def valid_traceparent(header: bytes) -> str:
-    """A header's traceparent, as it is passed on; "": it has none that is valid."""
-    if not header:
+def trace_text(header: bytes, state: bytes = b"") -> str:
+    """What the headers traceparent and tracestate say, as it is passed on; "": there is no traceparent that is valid.
+
+    A tracestate that is malformed or too long is left out whole, and one without a traceparent means nothing.
+    """
+    if not header or b" " in header:
         return ""
     found = parse_traceparent(header[:LONGEST_HEADER].decode("latin-1"))
-    return "" if found is None else found.header
+    if found is None:
+        return ""
+    return found._replace(state=valid_state(state)).text if state else found.header
+
+
+def valid_state(header: bytes) -> str:
+    """A header's tracestate, as it is passed on; "": it has none that is valid."""
+    if len(header) > LONGEST_STATE:
+        return ""
+    members = [one for each in header.decode("latin-1").split(",") if (one := each.strip(" \t"))]
+    if len(members) > MOST_MEMBERS or not all(STATE_MEMBER.fullmatch(one) for one in members):
+        return ""
+    names = {one.partition("=")[0] for one in members}
+    return ",".join(members) if len(names) == len(members) else ""
+
+
+def sampled_state(state: str, threshold: str) -> str:
+    """A tracestate with OpenTelemetry's threshold of sampling at its beginning, where whoever changes one writes."""
+    others = [one for one in state.split(",") if one and not one.startswith(OWN_VENDOR)]
+    return ",".join([f"{OWN_VENDOR}th:{threshold}", *others[: MOST_MEMBERS - 1]])
 
 
 def number_of(call_id: str) -> int:
@@ -115,4 +156,4 @@ def context_within(call_id: str, traceparent: str) -> TraceContext:
     came = parse_traceparent(traceparent) if traceparent else None
     if came is None:
         return TraceContext(own_trace_id(call_id), span_id_of(call_id, EXECUTE), RANDOM)
-    return TraceContext(came.trace_id, span_id_of(call_id, EXECUTE), came.flags)
+    return TraceContext(came.trace_id, span_id_of(call_id, EXECUTE), came.flags, came.state)

@@ -76,7 +76,7 @@ TWIN = "twin"
 INVENTORY = "inventory"
 """Tell a gateway what packages a base environment has; no manifest needs it."""
 EVIDENCE = "evidence"
-"""Verify the documents of a version before it is loaded, and what its tenant has signed of it."""
+"""Have the documents of a version, verify them before it is loaded, and what its tenant has signed of it (`signed`)."""
 FEATURES: frozenset[str] = frozenset({
     ARTIFACTS, SANDBOX_LIMITS, USAGE_TAGS, SCHEDULES, WARM_WINDOWS, MAX_UNITS, NETWORK, SECRETS, SECRET_FILES,
     PARK_HOOKS, REHEARSAL, WEIGHTS, REQUIREMENTS, RESUMABLE, DRAIN_HOOKS, ENGINE, PIPELINE, SERVED_NAMES, FALLBACK,

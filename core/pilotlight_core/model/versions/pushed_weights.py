@@ -49,6 +49,10 @@ class WeightsRevision(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the API key."""
     pickles: tuple[str, ...] = ()
     """Files that are pickles, which the pusher allowed; at most 20 of them."""
+    signature: str = ""
+    """What the tenant has signed of it: sha256 of a blob; "": it has not."""
+    signed_by: str = ""
+    """The key, as `trust_records.hint_of` has it."""
     removed_at: float = 0.0
     """When it was removed, in unix seconds; 0: it is there."""
 

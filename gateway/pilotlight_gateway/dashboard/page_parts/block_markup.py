@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pilotlight_gateway.dashboard.page_parts.blocks import (
     Block,
     Cell,
+    CellBar,
     DataTable,
     Drawing,
     FigureList,
@@ -89,11 +90,19 @@ def _table(block: DataTable) -> Markup:
 
 
 def _cell(cell: Cell, place: int, numeric: bool) -> Markup:
-    inner = tag("a", cell.text, href=cell.href) if cell.href else cell.text
+    inner: str = tag("a", cell.text, href=cell.href) if cell.href else cell.text
+    if cell.bar is not None:
+        inner = joined((_bar(cell.bar), tag("span", cell.text)))
     classes = " ".join(filter(None, ("number" if numeric else "", cell.tone))) or None
     if place == 0:
         return tag("th", inner, scope="row", class_=classes)
     return tag("td", inner, class_=classes)
+
+
+def _bar(bar: CellBar) -> Markup:
+    """What the page's module draws too, of rows that come later."""
+    part = f"{min(1.0, max(0.0, bar.part)):.4g}"
+    return tag("span", tag("progress", value=part), class_=f"bar {bar.scale}", aria_hidden="true")
 
 
 def _drawing(block: Drawing) -> Markup:
@@ -104,8 +113,9 @@ def _drawing(block: Drawing) -> Markup:
             f'width="{block.width}" height="{block.height}">{block.inner}</svg>'
         ),
         id=block.id,
-        class_="drawing",
+        class_="drawing scrolls" if block.scrolls else "drawing",
         data_shape=block.shape,
+        tabindex=0 if block.scrolls else None,
     )
 
 

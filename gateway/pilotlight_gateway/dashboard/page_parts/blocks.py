@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from pilotlight_gateway.dashboard.page_parts.markup import Markup
 
@@ -35,11 +36,29 @@ class FigureList:
     figures: tuple[Figure, ...]
 
 
+class BarScale(StrEnum):
+    """What a bar in a cell is drawn to."""
+
+    PART = "part"  # of a whole
+    EVIDENCE = "evidence"  # E of a rollout, by its logarithm, with the two marks from which something follows
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellBar:
+    """A bar beside the text of a cell, which says the same."""
+
+    part: float
+    """Of its length, from 0 to 1."""
+    scale: BarScale = BarScale.PART
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     text: str
     href: str = ""
     tone: str = ""
+    bar: CellBar | None = None
+    """In the place of a link."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +103,8 @@ class Drawing:
     """By the id of an element, its class."""
     shape: str = ""
     """Another one: the whole drawing has changed."""
+    scrolls: bool = False
+    """Whether it keeps its width where there is less room; else it shrinks."""
 
 
 @dataclass(frozen=True, kw_only=True)

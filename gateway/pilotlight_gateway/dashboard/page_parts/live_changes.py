@@ -2,7 +2,8 @@
 
 text    [[id, text, tone]]                    of sentences and figures
 cells   {table: [[row, column, text, tone, href]]}    while the rows are the same ones
-rows    {table: [[key, [[text, tone, href]]]]}    when they are not
+rows    {table: [[key, [[text, tone, href]]]]}    when they are not; a cell with a bar has [..., part, scale]
+lines   {id: [line]}                          of text as it was printed
 marks   [[id, class]]                         of drawings
 redraw  [id]                                  blocks of another shape, which the module fetches with the page
 """
@@ -55,6 +56,8 @@ def snapshot_of(blocks: Sequence[Block]) -> Changes:
             case Drawing():
                 found.setdefault("shapes", []).append([block.id, block.shape])
                 found.setdefault("marks", []).extend([name, mark] for name, mark in block.marks.items())
+            case TextLines():
+                found.setdefault("lines", {})[block.id] = list(block.lines[-MOST_LINES:])
             case _:
                 pass
     return found
@@ -119,5 +122,6 @@ def _rows(block: DataTable) -> list[Any]:
     return [[row.key, [_cell(cell) for cell in row.cells]] for row in block.rows]
 
 
-def _cell(cell: Cell) -> list[str]:
-    return [cell.text, cell.tone, cell.href]
+def _cell(cell: Cell) -> list[Any]:
+    bar = [] if cell.bar is None else [round(cell.bar.part, 4), cell.bar.scale]
+    return [cell.text, cell.tone, cell.href, *bar]

@@ -20,7 +20,7 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import instant_text, p
 
 SHOWN = 200
 SINCE = ("1h", "24h", "7d")
-KINDS = ("", "function", "container", "breaker", "flow", "calls", "node", "budget")
+KINDS = ("", "function", "container", "breaker", "flow", "calls", "node", "budget", "slo")
 TONES = {
     "breaker.opened": "bad", "flow.slowed": "bad", "node.lost": "bad", "calls.shed": "warn", "budget.spent": "warn",
     "breaker.closed": "good", "flow.recovered": "good", "budget.free": "good",

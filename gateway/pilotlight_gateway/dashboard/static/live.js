@@ -2,11 +2,19 @@
 const topic = document.body.dataset.topic;
 const status = document.getElementById("live");
 
+let isRefused = false, isSilent = false; // the stream, by the dashboard; the gateways
 function say(live, refused) {
+  isRefused = !live && Boolean(refused);
   if (live) status.textContent = "Live: this page changes by itself.";
-  else if (refused) status.textContent = "Not live: there are as many live pages as there may be. Close some windows; it goes on by itself.";
-  else status.textContent = "Not live: the dashboard does not answer. It goes on by itself.";
-  if (refused) redraw([]); // or its session has ended, and the page with it
+  else if (!refused) status.textContent = "Not live: the dashboard does not answer. It goes on by itself.";
+  if (refused) redraw([]); // which says why: no gateway answers, there are too many, or its session has ended
+}
+
+function sayWhy(silent) {
+  if (silent) status.textContent = "Not live: no gateway answers. It goes on by itself.";
+  else if (isRefused) status.textContent = "Not live: there are as many live pages as there may be. Close some windows; it goes on by itself.";
+  else if (isSilent) say(true);
+  isSilent = silent;
 }
 
 function setText(id, text, tone) {
@@ -16,9 +24,24 @@ function setText(id, text, tone) {
   if (element.className !== tone) element.className = tone;
 }
 
-function fill(cell, text, tone, href, numeric) {
+// A bar beside its text, as the server makes it.
+function fillBar(cell, text, part, scale) {
+  if (cell.firstElementChild?.className !== `bar ${scale}`) {
+    const frame = document.createElement("span"), bar = document.createElement("progress");
+    frame.className = `bar ${scale}`;
+    frame.setAttribute("aria-hidden", "true");
+    frame.append(bar);
+    cell.replaceChildren(frame, document.createElement("span"));
+  }
+  const [frame, words] = cell.children;
+  frame.firstElementChild.value = part;
+  if (words.textContent !== text) words.textContent = text;
+}
+
+function fill(cell, text, tone, href, numeric, part, scale) {
   const classes = [numeric ? "number" : "", tone].filter(Boolean).join(" ");
   if (cell.className !== classes) cell.className = classes;
+  if (scale) { fillBar(cell, text, part, scale); return; }
   const link = cell.firstElementChild;
   if (href && link?.tagName === "A" && link.getAttribute("href") === href) {
     if (link.textContent !== text) link.textContent = text;
@@ -38,14 +61,14 @@ function setRows(id, rows) {
   const made = rows.map(([key, cells]) => {
     const row = old.get(key) ?? document.createElement("tr");
     row.dataset.key = key;
-    cells.forEach(([text, tone, href], place) => {
+    cells.forEach(([text, tone, href, part, scale], place) => {
       let cell = row.cells[place];
       if (!cell) {
         cell = document.createElement(place ? "td" : "th");
         if (!place) cell.scope = "row";
         row.append(cell);
       }
-      fill(cell, text, tone, href, numeric[place] === "1");
+      fill(cell, text, tone, href, numeric[place] === "1", part, scale);
     });
     while (row.cells.length > cells.length) row.lastElementChild.remove();
     return row;
@@ -58,9 +81,9 @@ function setCells(id, cells) {
   const table = document.getElementById(id);
   if (!table) return;
   const rows = table.tBodies[0].rows, numeric = table.dataset.numeric ?? "";
-  for (const [row, place, text, tone, href] of cells) {
+  for (const [row, place, text, tone, href, part, scale] of cells) {
     const cell = rows[row]?.cells[place];
-    if (cell) fill(cell, text, tone, href, numeric[place] === "1");
+    if (cell) fill(cell, text, tone, href, numeric[place] === "1", part, scale);
   }
 }
 
@@ -74,6 +97,8 @@ function setMarks(marks) {
 function setLines(id, lines) {
   const box = document.getElementById(id);
   if (!box) return;
+  const shown = box.children;
+  if (shown.length === lines.length && lines.every((line, place) => shown[place].textContent === line)) return;
   const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
   box.replaceChildren(...lines.map((line) => Object.assign(document.createElement("span"), { textContent: line })));
   if (atEnd) box.scrollTop = box.scrollHeight;
@@ -93,7 +118,15 @@ function redraw(ids) {
     const page = request.responseXML, asked = wanted;
     fetching = false;
     wanted = new Set();
-    if (page && page.body?.dataset.topic !== topic) { location.reload(); return; } // logged out, or another page
+    const isMine = page?.body?.dataset.topic === topic;
+    if (!isMine && page && request.status < 500) { location.reload(); return; } // logged out, or another page
+    sayWhy(request.status >= 500);
+    if (!isMine) { // nobody answers: what is shown stays, and what has changed of it is fetched later
+      asked.forEach((id) => wanted.add(id));
+      if (asked.size) setTimeout(() => redraw([]), 3000);
+      again = false;
+      return;
+    }
     for (const id of asked) {
       const mine = id ? document.getElementById(id) : document.getElementById("main");
       const theirs = page && (id ? page.getElementById(id) : page.getElementById("main"));

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from pilotlight_core.model.api.weights_api import WeightsRequest
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
@@ -15,8 +17,19 @@ SHOWN = 20
 """Pickles that are told by name."""
 
 
-def read_push(body: bytes, name: str) -> tuple[ArtifactEntry, tuple[str, ...]]:
-    """The files of a push, those of one path together, and which of them are pickles.
+class WeightsPush(NamedTuple):
+    """A push that was checked."""
+
+    entry: ArtifactEntry
+    """Its files, those of one path together."""
+    pickles: tuple[str, ...] = ()
+    """Those that can run code when they are read; some of very many."""
+    signature: bytes = b""
+    """What the tenant has signed of it, which nobody has verified yet."""
+
+
+def read_push(body: bytes, name: str) -> WeightsPush:
+    """Read a push.
 
     Raises:
         BadInput: `bad_request`, or naming the field.
@@ -36,7 +49,7 @@ def read_push(body: bytes, name: str) -> tuple[ArtifactEntry, tuple[str, ...]]:
     for part in pushed.parts:
         if sizes.setdefault(part.sha256, part.size) != part.size:
             raise BadInput(f"{FIELD}: {part.path!r} has a digest that stands with another size too.", field=FIELD)
-    return pushed, pickles[:SHOWN]
+    return WeightsPush(pushed, pickles[:SHOWN], asked.signature.encode())
 
 
 def _check_amounts(parts: tuple[ArtifactPart, ...]) -> None:

@@ -23,7 +23,7 @@ from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.called_versions import CalledVersions
 from pilotlight_gateway.deploys.resolver import Resolver
-from pilotlight_gateway.http.calls.call_head import CallHead
+from pilotlight_gateway.http.calls.call_head import CallHead, call_headers
 from pilotlight_gateway.http.calls.call_limits import CALL_BODY, CallLimits, function_of
 from pilotlight_gateway.http.calls.call_reader import CallReader
 from pilotlight_gateway.http.calls.call_stream import StreamedCalls
@@ -108,7 +108,7 @@ class CallEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - the exchange sends
         entry, exchange = self._entry, exchange_of(scope)
         exchange.route = ROUTE
-        headers, key = dict(scope["headers"]), authorization(scope)
+        headers, key = call_headers(scope["headers"]), authorization(scope)
         principal = await entry.authenticator.authenticate(key)
         exchange.note_principal(principal)
         if principal.break_glass:

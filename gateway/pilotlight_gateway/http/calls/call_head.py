@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.tracing.trace_context import valid_traceparent
+from pilotlight_core.model.tracing.trace_context import trace_text
 from pilotlight_gateway.bodies.call_requests import BodyFormat, format_of_answer, format_of_body
+from pilotlight_gateway.http.protocol.trace_headers import TRACEPARENT, TRACESTATE, trace_headers
 from pilotlight_gateway.idempotency.key_header import KEY, PREFER
 
 PREFIX = b"/v1/functions/"
@@ -34,7 +35,8 @@ class CallHead:
         self.answer = format_of_answer(headers.get(b"accept", b""))
         self.kind = format_of_body(headers.get(b"content-type", b""))
         self.priority = headers.get(b"pilotlight-priority", b"")
-        self.traceparent = valid_traceparent(headers.get(b"traceparent", b""))
+        self.traceparent = trace_text(headers.get(TRACEPARENT, b""), headers.get(TRACESTATE, b""))
+        """With its tracestate."""
         self.ref = ref
         self.authorization = authorization
         self.key = headers.get(KEY, b"")
@@ -61,6 +63,14 @@ def sticky_text(value: bytes) -> str:
     return value.decode()
 
 
+def call_headers(headers: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """All headers by name: of several of one name the last, but of tracestate all, which belong together."""
+    known = dict(headers)
+    if TRACESTATE in known:
+        known |= trace_headers(headers)
+    return known
+
+
 def split_headers(headers: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Of headers those that say on which side of a rollout a call is, for a front that reads its own."""
     return {name: value for name, value in headers if name in (STICKY, KEY) or name.startswith(COHORT)}
@@ -73,7 +83,7 @@ def is_call(url: bytes) -> bool:
 
 def plain_head(url: bytes, headers: list[tuple[bytes, bytes]]) -> CallHead | None:
     """The head of a call that waits for nothing but its answer; None: it is a job, a stream, has a key, or is wrong."""
-    ref, known = url[len(PREFIX) : -len(SUFFIX)], dict(headers)
+    ref, known = url[len(PREFIX) : -len(SUFFIX)], call_headers(headers)
     if not NOT_IN_REF.isdisjoint(ref) or not ref.isascii() or KEY in known or PREFER in known:
         return None
     if sum(name == b"authorization" for name, _ in headers) > 1:

@@ -25,7 +25,7 @@ from pilotlight_core.model.records.batches import (
     ItemResult,
 )
 from pilotlight_core.model.records.jobs import JobRecord, JobState
-from pilotlight_core.model.tracing.trace_context import valid_traceparent
+from pilotlight_core.model.tracing.trace_context import trace_text
 from pilotlight_gateway.batches.batch_manifest import CHUNK_BYTES
 from pilotlight_gateway.batches.batch_service import BatchService, batch_info
 from pilotlight_gateway.bodies.body_codec import BodyCodec
@@ -45,6 +45,7 @@ from pilotlight_gateway.http.protocol.event_answers import EventStream, relay
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of, header
 from pilotlight_gateway.http.protocol.list_pages import PAGE, page_of
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits, pieces
+from pilotlight_gateway.http.protocol.trace_headers import TRACEPARENT, TRACESTATE, trace_headers
 from pilotlight_gateway.idempotency.key_header import KEY, read_key
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.tenancy.timeout_limit import check_job_time
@@ -219,12 +220,13 @@ def _query(request: Request) -> BatchQuery:
         raise BadInput(f"label: expected at most {LABEL_LENGTH} visible characters.", field="label")
     if not SECONDS.fullmatch(life):
         raise BadInput("expires_in_s: expected a number of seconds.", field="expires_in_s")
+    sent = trace_headers(request.scope["headers"])
     return BatchQuery(
         function=asked["function"],
         method=asked.get("method"),
         label=label,
         expires_in_s=float(life),
-        traceparent=valid_traceparent(header(request.scope, b"traceparent")),
+        traceparent=trace_text(sent.get(TRACEPARENT, b""), sent.get(TRACESTATE, b"")),
     )
 
 

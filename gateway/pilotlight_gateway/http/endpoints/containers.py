@@ -26,8 +26,11 @@ from pilotlight_gateway.http.protocol.api_operations import (
 )
 from pilotlight_gateway.tenancy.name_hints import no_container
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.shown_names import shown_name
 
 CONTAINER = re.compile(CONTAINER_PATTERN)
+OF_THE_FLEET = ("node",)
+"""What operators are told of a container: on which host it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,10 @@ async def show_containers(request: Request, services: ContainerServices) -> Resp
     if truth_of(request, "all"):
         principal.require("operator")
         tenant = None
-    return json_answer({"containers": services.calls.containers(tenant)})
+    found = services.calls.containers(tenant)
+    if not principal.operator:
+        found = [{name: value for name, value in each.items() if name not in OF_THE_FLEET} for each in found]
+    return json_answer({"containers": found})
 
 
 async def stop_container(request: Request, services: ContainerServices) -> Response:
@@ -68,7 +74,8 @@ async def stop_container(request: Request, services: ContainerServices) -> Respo
         there = (str(each["id"]) for each in services.calls.containers(principal.tenant))
         hint = await no_container(services.registry, principal.tenant, name, there)
         raise hint or NotFound(f"There is no container {name}.")
-    return json_answer(ContainerStopInfo(id=name, node=reply.node, grace_s=reply.within_ms / 1000.0), status=202)
+    node = shown_name(reply.node, operator=principal.operator)
+    return json_answer(ContainerStopInfo(id=name, node=node, grace_s=reply.within_ms / 1000.0), status=202)
 
 
 CONTAINERS = (

@@ -25,6 +25,7 @@ from pilotlight_gateway.http.calls.call_limits import CALL_BODY, AdmittedRequest
 from pilotlight_gateway.http.inference.inference_counts import CountedModel, InferenceCounts
 from pilotlight_gateway.http.inference.model_lookup import FoundModel, ModelLookup
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
+from pilotlight_gateway.http.protocol.trace_headers import trace_headers
 from pilotlight_gateway.tensors.infer_requests import InferCall
 from pilotlight_gateway.tensors.tensor_answers import WrittenTensor, check_wanted
 
@@ -69,11 +70,14 @@ class ModelCalls:
         """
         check_wanted(asked.wanted, model.method)
         sent = tuple(sent)
-        headers = split_headers(sent) | {
-            b"content-type": BodyFormat.MSGPACK.value,
-            b"pilotlight-priority": asked.priority.encode(),
-            b"traceparent": dict(sent).get(b"traceparent", b""),
-        }
+        headers = (
+            split_headers(sent)
+            | trace_headers(sent)
+            | {
+                b"content-type": BodyFormat.MSGPACK.value,
+                b"pilotlight-priority": asked.priority.encode(),
+            }
+        )
         limits, admission = self.entry.limits, request.admission
         head = CallHead(headers, model.ref, b"")
         call = (await self.entry.reader.prepare(request, head, model.version, asked.body))[1]

@@ -28,6 +28,7 @@ from pilotlight_gateway.http.calls.stream_money import STEP_S
 from pilotlight_gateway.http.openai.function_inputs import FittedInput, call_body, fitted, method_called
 from pilotlight_gateway.http.protocol.http_exchange import Exchange, exchange_of, header
 from pilotlight_gateway.http.protocol.request_bodies import read_body, too_large
+from pilotlight_gateway.http.protocol.trace_headers import trace_headers
 from pilotlight_gateway.idempotency.key_decision import HEADER
 from pilotlight_gateway.idempotency.key_header import KEY
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
@@ -39,7 +40,7 @@ TIMEOUT = b"x-stainless-read-timeout"
 TIMEOUT_SECONDS = re.compile(rb"[0-9]{1,6}([.][0-9]{1,6})?")
 WITHIN = "input."
 """Begins the names of fields that the function's schema refuses."""
-PASSED_ON = {b"pilotlight-priority", b"traceparent"}
+PRIORITY = b"pilotlight-priority"
 Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
 """Which of its fields a method takes, of the model of that name."""
 
@@ -147,7 +148,7 @@ async def prepare_call(
     method = method_called(whole.spec, method_name)
     arguments, left_out = fit(method, with_adapter(asked.fields, found), model)
     sent = request.scope["headers"]
-    headers = split_headers(sent) | {name: value for name, value in sent if name in PASSED_ON}
+    headers = split_headers(sent) | trace_headers(sent) | {name: value for name, value in sent if name == PRIORITY}
     if stream:
         headers[b"accept"] = b"text/event-stream"
     deadline_ms = None if stream else _patience_ms(services, request, version)

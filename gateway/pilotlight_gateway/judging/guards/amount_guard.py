@@ -28,6 +28,9 @@ class AmountGuard(msgspec.Struct):
     canary_sum: float = 0.0
     """Of logarithms over what was expected, clipped: for the estimate."""
     other_sum: float = 0.0
+    canary_squares: float | None = None
+    """Of the same; None: it was begun by a release that kept none, so nobody knows how sure the estimate is."""
+    other_squares: float | None = None
 
     def note(self, *, canary: bool, rho: float, score: float, residual: float = 0.0) -> None:
         """An observation: its score, and `residual`, the clipped logarithm of its amount over the expected one."""
@@ -36,9 +39,13 @@ class AmountGuard(msgspec.Struct):
         if canary:
             self.canary += 1
             self.canary_sum += residual
+            if self.canary_squares is not None:
+                self.canary_squares += residual * residual
         else:
             self.other += 1
             self.other_sum += residual
+            if self.other_squares is not None:
+                self.other_squares += residual * residual
         z = lever_of(canary=canary, rho=rho) * score
         self.wealth = after = [wealth * (1.0 + stake * z) for wealth, stake in zip(self.wealth, STAKES)]  # noqa: B905
         self.e = e = sum(after) / len(STAKES)

@@ -34,6 +34,8 @@ class PairGuard(msgspec.Struct):
     """Three times the usual one; 0: not known yet."""
     total: float = 0.0
     """Of the ratios, clipped: for the estimate."""
+    squares: float | None = None
+    """Of the same; None: it was begun by a release that kept none."""
 
     def note(self, canary: float, other: float, tolerance: float) -> None:
         """Both shadows of an input ran, and cost so much; `tolerance`: the logarithm of 1 + the tolerated part."""
@@ -46,7 +48,10 @@ class PairGuard(msgspec.Struct):
                 [wealth * (1.0 + stake * z) for wealth, stake in zip(self.wealth, STAKES, strict=True)]
             )
             self.e = sum(self.wealth) / len(STAKES)
-            self.total += clipped(ratio / self.spread) * self.spread
+            told = clipped(ratio / self.spread) * self.spread
+            self.total += told
+            if self.squares is not None:
+                self.squares += told * told
         self.pairs += 1
         if self.pairs <= MOST:
             self.ratios.append(ratio)

@@ -117,6 +117,14 @@ class Strata(msgspec.Struct):
             return stratum
         return stratum if (stratum := known.get(whole)) is not None and stratum.latency is not None else None
 
+    def usual_times(self) -> dict[str, UsualAmount]:
+        """What times are measured against, by the names of strata: `of` finds the first of a call's."""
+        return {
+            name: stratum.latency
+            for name, stratum in self.known.items()
+            if stratum.latency is not None and (stratum.calls >= FINE_CALLS or "|" not in name)
+        }
+
     def measure(self, call: ComparedCall) -> Reading | None:
         """How far what a call took is from what is usual; None: too little is known."""
         stratum = self.of(call)

@@ -1,8 +1,10 @@
 """Verifies the documents about a version before it is loaded, and what its tenant has signed of it.
 
 The platform has signed the version's provenance, which names its bill of materials, what policies said, and the
-tenant's signatures, each by its digest. So a document that was changed, or is another version's, stops the start. What
-was verified is not fetched again for the next container; whether keys still count is asked each time.
+tenant's signatures, each by its digest. So a document that was changed, or is another version's, stops the start. The
+manifest, which is signed too, says that there are documents and what the tenant has signed: who takes them off the
+record stops the start as well. What was verified is not fetched again for the next container; whether keys still count
+is asked each time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import NamedTuple, Protocol
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.blobs import BlobMissing
 from pilotlight_core.host.signing import Verifier
-from pilotlight_core.host.supply.tenant_signatures import CODE, signed_parts, verify_folder
+from pilotlight_core.host.supply.tenant_signatures import signed_parts, verify_folder
 from pilotlight_core.host.supply.trust_keys import TrustReader
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.messages.node_messages import Bind
@@ -79,13 +81,12 @@ class EvidenceCheck:
         evidence = bind.evidence
         if evidence is None:
             if EVIDENCE in manifest.needs:
-                raise CannotVerify(
-                    f"{bind.version} is signed by its tenant, and its documents are not named: deploy it again."
-                )
+                raise CannotVerify(f"{bind.version} has documents, and they are not named: deploy it again.")
             return
-        if EVIDENCE in manifest.needs and CODE not in evidence.signatures:
+        if missing := sorted(set(manifest.signed) - set(evidence.signatures)):
             raise CannotVerify(
-                f"{bind.version} is signed by its tenant, and the signature is not named: deploy it again."
+                f"{bind.version} is signed by its tenant, and the signature of {missing[0]} is not named: deploy it "
+                "again."
             )
         mark = bind.version, evidence.statement
         known = self._verified.get(mark)

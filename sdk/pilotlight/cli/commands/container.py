@@ -13,6 +13,10 @@ from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 
 app = command_app(no_args_is_help=True)
+COLUMNS = (
+    "container", "function", "state", "calls", "running", "age", "idle", "memory", "node", "slice", "sandbox",
+)  # fmt: skip
+LESS = ("sandbox", "slice", "memory", "calls", "idle", "node", "age")
 LONGEST_REASON = 60
 """Characters of a reason in a list; --json has all of it."""
 
@@ -33,25 +37,15 @@ def list_containers(as_json: Annotated[bool, typer.Option("--json", help="print 
     if as_json:
         print_json(containers)
         return
-    columns = (
-        "container",
-        "function",
-        "state",
-        "calls",
-        "running",
-        "age",
-        "idle",
-        "memory",
-        "node",
-        "slice",
-        "sandbox",
-    )
+    # On which node each is, operators are told.
+    columns = COLUMNS if any("node" in each for each in containers) else tuple(one for one in COLUMNS if one != "node")
+    rows = [dict(zip(COLUMNS, _row(container), strict=True)) for container in containers]
     print_table(
         columns,
-        [_row(container) for container in containers],
+        [tuple(row[column] for column in columns) for row in rows],
         empty="No containers.",
         right=("calls", "running", "age", "idle", "memory"),
-        less=("sandbox", "slice", "memory", "calls", "idle", "node", "age"),
+        less=[one for one in LESS if one in columns],
     )
 
 
@@ -77,10 +71,9 @@ def stop(
     ended = ask(client().platform.stop_container(container, grace))
     if as_json:
         print_json(ended)
-    elif ended.grace_s:
-        print_text(f"{ended.id} on {ended.node} ends within {ended.grace_s:g} s.")
-    else:
-        print_text(f"{ended.id} on {ended.node} is killed.")
+        return
+    where = f" on {ended.node}" if ended.node else ""
+    print_text(f"{ended.id}{where} {f'ends within {ended.grace_s:g} s' if ended.grace_s else 'is killed'}.")
 
 
 def _row(container: dict[str, Any]) -> tuple[Any, ...]:

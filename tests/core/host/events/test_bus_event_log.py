@@ -50,6 +50,31 @@ async def test_what_must_not_be_lost_is_stored_under_its_name_once(server_url: s
     assert log.dropped == 0
 
 
+async def test_the_server_is_asked_for_one_kind(server_url: str) -> None:
+    """Of one tenant, or of all: nothing else is sent."""
+    tenant = f"t{token(8)}"
+    async with connect(server_url, name="events") as bus:
+        log = BusEventLog(bus, region="local")
+        kinds = (EventKind.SCALED, EventKind.BREAKER_OPENED, EventKind.BREAKER_CLOSED)
+        async with log.running():
+            for kind in kinds:
+                log.note(PlatformEvent(at=1.0, kind=kind, tenant=tenant, says="x"))
+
+            async def all_told() -> bool | None:
+                return len(await stored(bus, tenant)) == len(kinds) or None
+
+            await until_found(all_told)
+
+        async def told(kind: str, whose: str) -> list[str]:
+            subject = subjects.platform_events_of("local", whose, kind)
+            found = bus.read_stream(subjects.EVENTS_STREAM, subject)
+            return [each.message.kind async for each in found if each.message.tenant == tenant]
+
+        assert await told("breaker", tenant) == ["breaker.opened", "breaker.closed"]
+        assert await told("breaker.closed", "*") == ["breaker.closed"]
+        assert await told("function.scaled", tenant) == ["function.scaled"]
+
+
 def test_a_function_that_flaps_is_told_of_now_and_then() -> None:
     rate = EventRate()
     passed = [rate.passes(event("t", at=at * 0.5)) for at in range(40)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight_core.model.supply.licences import LicenceFault, can_have, refusing_part, spdx_of
+from pilotlight_core.model.supply.licences import MOST_BRACKETS, LicenceFault, can_have, refusing_part, spdx_of
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,13 @@ def test_what_is_no_expression_is_said_to_be_none(text: str) -> None:
     """An author's word may be anything."""
     with pytest.raises(LicenceFault):
         can_have(text, lambda _: True)
+
+
+def test_brackets_within_brackets_are_few() -> None:
+    """An expression is read by a function that calls itself, wherever it was called from: no one runs out of room."""
+    assert can_have("(" * MOST_BRACKETS + "MIT" + ")" * MOST_BRACKETS, lambda _: True)
+    with pytest.raises(LicenceFault, match="more than 32 brackets"):
+        can_have("(" * 100 + "MIT" + ")" * 100, lambda _: True)
 
 
 @pytest.mark.parametrize(

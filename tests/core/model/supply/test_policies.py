@@ -11,9 +11,8 @@ from pilotlight_core.model.supply.policies import IgnoredVulnerability, Policy, 
 def test_a_policy_may_name_packages_with_versions_and_licences_with_a_star() -> None:
     """And everything else may be left out."""
     check_policy(Policy())
-    check_policy(
-        Policy(deny_packages=("requests<2.32,>=2", "torch*"), deny_licences=("AGPL-*",), allow_licences=("MIT",))
-    )
+    packages = ("requests<2.32,>=2", "torch*", "a==1.*,!=1.2,", "b===1")
+    check_policy(Policy(deny_packages=packages, deny_licences=("AGPL-*",), allow_licences=("MIT",)))
 
 
 @pytest.mark.parametrize(
@@ -21,6 +20,10 @@ def test_a_policy_may_name_packages_with_versions_and_licences_with_a_star() -> 
     [
         (Policy(deny_packages=("../x",)), "deny_packages"),
         (Policy(deny_packages=("a b",)), "deny_packages"),
+        (Policy(deny_packages=("a<2,<",)), "deny_packages"),
+        (Policy(deny_packages=("a=1",)), "deny_packages"),
+        (Policy(deny_packages=("a" + "<" * 150 + " ",)), "deny_packages"),  # read in no time: each part in one way
+        (Policy(deny_licences=("(" * 199,)), "deny_licences"),
         (Policy(deny_licences=("MIT OR",)), "deny_licences"),
         (Policy(allow_licences=("MIT OR BSD-3-Clause",)), "allow_licences"),
         (Policy(ignore=(IgnoredVulnerability(id="X", reason="a"),) * 2), "ignore"),

@@ -10,6 +10,7 @@ from typing import Any
 import cyclonedx.schema
 import jsonschema_rs
 import pytest
+from cyclonedx.model.bom import Bom
 
 from pilotlight_core.model.engines.engine_spec import EngineKind, EngineSpec
 from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, Manifest
@@ -53,6 +54,17 @@ def test_the_schema_of_cyclonedx_takes_it(base: Any) -> None:
     assert [error.message for error in judge().iter_errors(document)] == []
     spoilt = document | {"components": [document["components"][0] | {"hashes": [{"alg": "SHA-256", "content": "no"}]}]}
     assert not judge().is_valid(spoilt)  # the judge is awake
+
+
+def test_the_library_of_cyclonedx_reads_it() -> None:
+    """What its references and package URLs name is there, which the schema does not ask."""
+    document = json.loads(sbom_of(version(), DIGEST, AT, BASE))
+    bom = Bom.from_json(document)  # type: ignore[attr-defined]  # a decorator adds it
+
+    assert bom.validate()
+    assert {each.bom_ref.value for each in bom.components} == {each["bom-ref"] for each in document["components"]}
+    names = {each.purl.name: each.purl.version for each in bom.components if each.purl is not None}
+    assert (names["duckdb"], names["left-pad"], names["numpy"]) == ("1.3.0+cu1", "1!2", "2.1.0")
 
 
 def test_it_names_what_a_version_is_made_of() -> None:

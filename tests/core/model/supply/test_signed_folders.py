@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import model_signing
 import pytest
+from click.testing import CliRunner
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -45,6 +47,20 @@ def test_the_standard_tool_verifies_our_signature_and_refuses_what_was_changed(f
         judge.verify(path, tmp_path / "sig")
 
 
+def test_the_standard_command_line_verifies_what_is_signed_whole(tmp_path: Path) -> None:
+    """It takes files whole; of shards its library says the same, as above."""
+    path, signer = laid_out(tmp_path, FILES) / "model", signing_key()
+    (tmp_path / "sig").write_bytes(signer.sign("model", parts(WHOLE), WHOLE))
+    (tmp_path / "pub").write_text(signer.pem)
+    words = ["verify", "key", str(path), "--signature", str(tmp_path / "sig"), "--public_key", str(tmp_path / "pub")]
+    (script,) = entry_points(group="console_scripts", name="model_signing")
+    command = script.load()
+
+    assert CliRunner().invoke(command, words).exit_code == 0
+    (path / "sub" / "b").write_bytes(b"zy")
+    assert CliRunner().invoke(command, words).exit_code != 0
+
+
 def test_a_signature_of_the_standard_tool_is_ours_too(folder: Folder, tmp_path: Path) -> None:
     """Its key, its bytes, and its list of files."""
     path, listed, size = folder
@@ -80,6 +96,14 @@ def test_a_folder_that_is_not_as_it_was_signed_is_refused_by_the_name_of_the_fil
             check_signed(content, changed)
 
 
+def test_a_sentence_has_no_more_of_a_name_than_people_read() -> None:
+    """A signature lists what its maker likes."""
+    content = read_signature(signing_key().sign("model", [SignedPart("x" * 10_000, "0" * 64, 1)], WHOLE)).content
+    with pytest.raises(SignatureFault) as refused:
+        check_signed(content, [])
+    assert len(str(refused.value)) < 300
+
+
 def test_files_in_parts_need_a_signature_by_shards_of_that_size() -> None:
     """One by whole files says nothing of parts; one by other shards neither."""
     whole = read_signature(signing_key().sign("model", parts(WHOLE), WHOLE)).content
@@ -88,7 +112,7 @@ def test_files_in_parts_need_a_signature_by_shards_of_that_size() -> None:
     shards = read_signature(signing_key().sign("model", parts(SHARDS), SHARDS)).content
     with pytest.raises(SignatureFault, match=r"a\.bin is stored in other parts"):
         check_signed(shards, parts(12))
-    with pytest.raises(SignatureFault, match="empty is stored in other parts"):
+    with pytest.raises(SignatureFault, match="empty is empty, and a signature by shards leaves it out"):
         check_signed(shards, [*parts(SHARDS), SignedPart("empty", "0" * 64, 0)])
 
 

@@ -14,8 +14,9 @@ from pilotlight_core.model.tracing.trace_context import (
     parse_traceparent,
     randomness_of,
     root_context,
+    sampled_state,
     span_id_of,
-    valid_traceparent,
+    trace_text,
 )
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -52,7 +53,46 @@ def test_a_traceparent_says_trace_parent_and_flags() -> None:
 )
 def test_what_is_no_traceparent_counts_as_none(text: str, passed_on: str) -> None:
     """Whoever sent it gets an answer all the same, in a new trace."""
-    assert valid_traceparent(text.encode("latin-1")) == passed_on
+    assert trace_text(text.encode("latin-1")) == passed_on
+
+
+@pytest.mark.parametrize(
+    ("state", "passed_on"),
+    [
+        ("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE", "rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"),
+        (" a=1 ,, b@x=2 3 ,\t0-_*/=~", "a=1,b@x=2 3,0-_*/=~"),
+        (",".join(f"v{number}=1" for number in range(32)), ",".join(f"v{number}=1" for number in range(32))),
+        (",".join(f"v{number}=1" for number in range(33)), ""),  # more vendors than there may be
+        ("a=1,a=2", ""),
+        ("A=1", ""),
+        ("a=1,b", ""),
+        ("a=", ""),
+        ("a=1=2", ""),
+        ("=1", ""),
+        ("a=\u00e4", ""),
+        ("a=1\x7f", ""),
+        ("a=" + "x" * 256 + ",b=" + "y" * 251, "a=" + "x" * 256 + ",b=" + "y" * 251),  # 512
+        ("a=" + "x" * 256 + ",b=" + "y" * 252, ""),
+        ("a=" + "x" * 257, ""),
+        ("", ""),
+    ],
+)
+def test_a_tracestate_is_passed_on_as_it_came_or_not_at_all(state: str, passed_on: str) -> None:
+    """With its traceparent, to what the call makes and does; without one it means nothing."""
+    text = trace_text(PARENT.encode(), state.encode("latin-1"))
+    found = parse_traceparent(text)
+    assert found is not None
+    assert (found.header, found.state, found.text) == (PARENT, passed_on, text)
+    assert context_within("call_x", text).state == passed_on
+    assert trace_text(b"", state.encode("latin-1")) == ""
+
+
+def test_how_many_a_call_stands_for_comes_before_what_others_know() -> None:
+    """In place of what a caller's own sampler has said."""
+    assert sampled_state("", "fd7") == "ot=th:fd7"
+    assert sampled_state("congo=1,ot=th:8,rojo=2", "fd7") == "ot=th:fd7,congo=1,rojo=2"
+    full = ",".join(f"v{number}=1" for number in range(32))
+    assert sampled_state(full, "fd7").split(",")[-1] == "v30=1"
 
 
 def test_a_trace_that_a_call_begins_is_known_by_the_calls_id() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pilotlight_gateway.dashboard.page_parts.block_markup import blocks_markup
 from pilotlight_gateway.dashboard.page_parts.blocks import (
+    BarScale,
     Block,
     Cell,
+    CellBar,
     DataTable,
     Drawing,
     Figure,
@@ -99,3 +101,20 @@ def test_links_and_lines() -> None:
     assert '<a href="/ui/a" aria-current="true">1</a>' in made
     assert '<a href="/ui/b">2</a>' in made
     assert "<span>&lt;a&gt;</span><span>b</span>" in html(TextLines(id="t", label="Logs", lines=("<a>", "b")))
+
+
+def test_a_bar_is_beside_its_text_for_who_sees() -> None:
+    """Within its length, whatever it is of; who hears hears the text."""
+    cells = (Cell(text="x"), Cell(text="25", bar=CellBar(part=0.25)),
+             Cell(text="<9", bar=CellBar(part=7.0, scale=BarScale.EVIDENCE)))  # fmt: skip
+    table = DataTable(id="t", caption="T", columns=columns_of("a", "b", "c"), rows=rows_of([("k", cells)]))
+    assert (
+        '<td><span class="bar part" aria-hidden="true"><progress value="0.25"></progress></span><span>25</span></td>'
+        '<td><span class="bar evidence" aria-hidden="true"><progress value="1"></progress></span>'
+        "<span>&lt;9</span></td>"
+    ) in html(table)
+
+
+def test_a_drawing_that_scrolls_does_so_by_the_keyboard_too() -> None:
+    drawing = Drawing(id="d", label="D", inner=Markup(""), width=9, height=1, scrolls=True)
+    assert '<figure id="d" class="drawing scrolls" data-shape="" tabindex="0">' in html(drawing)

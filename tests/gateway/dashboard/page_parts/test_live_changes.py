@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_gateway.dashboard.page_parts.blocks import (
+    BarScale,
     Block,
+    Cell,
+    CellBar,
     DataTable,
     Drawing,
     Figure,
@@ -99,6 +102,20 @@ def test_a_snapshot_has_all_that_changes() -> None:
         "shapes": [["d", "s"]],
         "marks": [["m", "a"]],
     }
+
+
+def test_a_snapshot_has_the_lines_that_were_printed_meanwhile() -> None:
+    """Who comes back after a break has them at once, not with the next one."""
+    assert snapshot_of([TextLines(id="l", label="L", lines=("a", "b"))]) == {"lines": {"l": ["a", "b"]}}
+
+
+def test_a_bar_goes_with_its_cell() -> None:
+    def bars(part: float) -> DataTable:
+        cells = (Cell(text="x"), Cell(text="1", bar=CellBar(part=part, scale=BarScale.EVIDENCE)))
+        return DataTable(id="t", caption="T", columns=columns_of("a", "b"), rows=rows_of([("k", cells)]))
+
+    assert changes_between([bars(0.1)], [bars(0.25)]) == {"cells": {"t": [[0, 1, "1", "", "", 0.25, "evidence"]]}}
+    assert snapshot_of([bars(0.1)])["rows"] == {"t": [["k", [["x", "", ""], ["1", "", "", 0.1, "evidence"]]]]}
 
 
 KEYS = st.lists(st.sampled_from("abcde"), unique=True)

@@ -17,6 +17,7 @@ from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart
 from pilotlight_core.model.versions.manifest_codec import ENGINE
 from pilotlight_engine.function_plan import plan_function
 from pilotlight_gateway.deploys.engines.engine_plans import with_arithmetic
+from pilotlight_gateway.deploys.rules.weights_rules import WeightsPush
 from pilotlight_gateway.tenancy.auth import Principal
 from tests.engine.test_function_plan import TINY
 from tests.gateway.world import World, entry
@@ -30,7 +31,7 @@ async def push(world: World, name: str, config: bytes) -> None:
     pushed = ArtifactEntry(
         kind=ArtifactKind.WEIGHTS, name=name, parts=(ArtifactPart("config.json", digest, len(config)),)
     )
-    await world.services.deployer.weights.push(ACME, pushed, ())
+    await world.services.deployer.weights.push(ACME, WeightsPush(pushed))
 
 
 async def deploy(world: World, engine: Any, *weights: str, **options: Any) -> tuple[VersionRecord, tuple[str, ...]]:

@@ -21,8 +21,9 @@ def body(*parts: tuple[str, str, int], **more: Any) -> bytes:
 
 def test_a_push_is_read_with_its_pickles() -> None:
     """Those are told by name, where they are allowed."""
-    pushed, pickles = read_push(body(("a.bin", DIGEST, 1), ("b.json", "b" * 64, 2), allow_pickles=True), "m")
-    assert (pushed.name, len(pushed.parts), pickles) == ("m", 2, ("a.bin",))
+    sent = body(("a.bin", DIGEST, 1), ("b.json", "b" * 64, 2), allow_pickles=True, signature="{}")
+    pushed, pickles, signature = read_push(sent, "m")
+    assert (pushed.name, len(pushed.parts), pickles, signature) == ("m", 2, ("a.bin",), b"{}")
     with pytest.raises(BadInput, match=r"'a\.bin' is a pickle by its name"):
         read_push(body(("a.bin", DIGEST, 1)), "m")
 

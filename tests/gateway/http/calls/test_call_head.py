@@ -6,7 +6,13 @@ import pytest
 
 from pilotlight_core.model.errors import BadInput
 from pilotlight_gateway.bodies.call_requests import BodyFormat
-from pilotlight_gateway.http.calls.call_head import CallHead, is_call, plain_head, split_headers, sticky_text
+from pilotlight_gateway.http.calls.call_head import (
+    CallHead,
+    is_call,
+    plain_head,
+    split_headers,
+    sticky_text,
+)
 
 URL = b"/v1/functions/shop.hello/calls"
 KEY = (b"authorization", b"Bearer x")
@@ -18,6 +24,17 @@ def test_a_plain_head_is_read_whole() -> None:
     assert head is not None
     assert (head.ref, head.authorization, head.priority) == ("shop.hello", b"Bearer x", b"")
     assert (head.kind, head.answer, head.traceparent) == (BodyFormat.JSON, BodyFormat.MSGPACK, TRACE)
+
+
+def test_a_tracestate_goes_with_its_traceparent() -> None:
+    """However many headers it came in; a malformed one is left out."""
+    sent = [KEY, (b"traceparent", TRACE.encode()), (b"tracestate", b"a=1"), (b"tracestate", b"b=2")]
+    head = plain_head(URL, sent)
+    assert head is not None
+    assert head.traceparent == f"{TRACE} a=1,b=2"
+    head = plain_head(URL, [*sent, (b"tracestate", b"what")])
+    assert head is not None
+    assert head.traceparent == TRACE
 
 
 @pytest.mark.parametrize(

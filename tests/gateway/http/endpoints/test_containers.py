@@ -19,10 +19,12 @@ def stopper(world: World) -> MemoryStopper:
 
 
 async def test_containers_are_the_tenants_own(world: World) -> None:
-    """As the nodes last reported them."""
-    world.calls.listed = [{"tenant": "acme", "id": "c1"}, {"tenant": "rival", "id": "c2"}]
+    """As the nodes last reported them; on which these are is told to operators."""
+    world.calls.listed = [{"tenant": "acme", "id": "c1", "node": "n1"}, {"tenant": "rival", "id": "c2", "node": "n1"}]
     async with world.client() as client:
         assert (await client.get("/v1/containers")).json() == {"containers": [{"tenant": "acme", "id": "c1"}]}
+    async with world.client(str(world.operator)) as client:
+        assert (await client.get("/v1/containers?all=true")).json() == {"containers": world.calls.listed}
 
 
 async def test_an_owner_ends_its_own_container(world: World, stopper: MemoryStopper) -> None:
@@ -31,7 +33,7 @@ async def test_an_owner_ends_its_own_container(world: World, stopper: MemoryStop
         plain = await client.post("/v1/containers/ctr_1/stop")
         at_once = await client.post("/v1/containers/ctr_1/stop", json={"grace_s": 0})
 
-    assert (plain.status_code, plain.json()) == (202, {"id": "ctr_1", "node": "n1", "grace_s": 30.0})
+    assert (plain.status_code, plain.json()) == (202, {"id": "ctr_1", "node": "", "grace_s": 30.0})
     assert (at_once.status_code, at_once.json()["grace_s"]) == (202, 0.0)
     reason = "stopped by its owner"
     assert stopper.asked == [

@@ -18,7 +18,7 @@ from pilotlight_core.host.supply.tenant_signatures import CODE, signed_parts
 from pilotlight_core.host.supply.trust_keys import MemoryTrust
 from pilotlight_core.model.artifacts.evidence_info import EvidenceInfo
 from pilotlight_core.model.messages.node_messages import Bind
-from pilotlight_core.model.spec import FileEntry, Manifest, SignedManifest
+from pilotlight_core.model.spec import ArtifactEntry, ArtifactKind, ArtifactPart, FileEntry, Manifest, SignedManifest
 from pilotlight_core.model.supply.envelopes import IN_TOTO, enveloped, signed_bytes
 from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, VERDICT, provenance_of
@@ -30,6 +30,11 @@ from tests.builders.supply import AT, DAY_S, signing_key, trusting
 from tests.runtime.local_files import stored_files
 
 CODE_FILE = FileEntry("app.py", hashlib.sha256(b"code").hexdigest(), 4)
+SHARD = 8
+WEIGHTS = ArtifactEntry(
+    kind=ArtifactKind.WEIGHTS, name="llama", digest="d" * 64,
+    parts=(ArtifactPart("m.bin", "1" * 64, 8), ArtifactPart("m.bin", "2" * 64, 3), ArtifactPart("t.json", "3" * 64, 1)),
+)  # fmt: skip
 
 
 @dataclass
@@ -66,18 +71,18 @@ class NodeWorld:
         await self.blobs.put("acme", digest, data)
         return digest
 
-    async def version(self, name: str = "rank", *, signed: bool = True, signer: Signer | None = None) -> MadeVersion:
-        """A version with all of its documents."""
-        made = manifest(function_spec(name), CODE_FILE, tenant="acme")
+    async def version(self, name: str = "rank", *signed: str, signer: Signer | None = None) -> MadeVersion:
+        """A version with all of its documents, of which the tenant has signed those names."""
+        made = manifest(function_spec(name), CODE_FILE, tenant="acme", artifacts=(WEIGHTS,))
         if signed:
-            made = msgspec.structs.replace(made, needs=(EVIDENCE,))
+            made = msgspec.structs.replace(made, needs=(EVIDENCE,), signed=signed)
         whole = self.platform.sign(made)
         digest = hashlib.sha256(whole.manifest).hexdigest()
         documents = {SBOM: await self.put(f"sbom of {name}".encode()), VERDICT: await self.put(b"verdict")}
         signatures: dict[str, str] = {}
-        if signed:
-            text = self.tenant_key.sign(CODE, signed_parts(made, CODE), 2**20)
-            signatures[CODE] = documents[f"{SIGNATURE}{CODE}"] = await self.put(text)
+        for of in signed:
+            text = self.tenant_key.sign(of, signed_parts(made, of), SHARD)
+            signatures[of] = documents[f"{SIGNATURE}{of}"] = await self.put(text)
         content = provenance_of(made, digest, documents, AT)
         by = signer or self.platform
         statement = enveloped(IN_TOTO, content, by.key_id, by.sign_data(signed_bytes(IN_TOTO, content)))
@@ -113,7 +118,7 @@ def world(tmp_path: Path) -> NodeWorld:
 
 async def test_what_is_whole_is_loaded_and_read_once(world: NodeWorld) -> None:
     """The next container of the version reads no document, and asks for keys all the same."""
-    version = await world.version()
+    version = await world.version("rank", CODE)
     await world.try_start(version)
     asked = world.keys.asked
     for digest in version.evidence.digests:
@@ -135,7 +140,7 @@ async def test_what_is_whole_is_loaded_and_read_once(world: NodeWorld) -> None:
 )
 async def test_one_flipped_bit_of_a_document_stops_the_start(world: NodeWorld, document: str, said: str) -> None:
     """And the document is named; so is one that is gone."""
-    version = await world.version()
+    version = await world.version("rank", CODE)
     digest = version.evidence.signatures["code"] if document == "code" else getattr(version.evidence, document)
     data = await world.blobs.read("acme", digest)
     world.blobs.kept["acme", digest] = bytes([data[0] ^ 1]) + data[1:]
@@ -150,7 +155,7 @@ async def test_one_flipped_bit_of_a_document_stops_the_start(world: NodeWorld, d
 
 async def test_documents_of_two_versions_cannot_be_swapped(world: NodeWorld) -> None:
     """Neither one of them, nor all together."""
-    one, other = await world.version("one"), await world.version("other")
+    one, other = await world.version("one", CODE), await world.version("other", CODE)
 
     with pytest.raises(CannotVerify, match=r"The bill of materials of ver_\w+ is not the one that was signed with it"):
         await world.try_start(one, sbom=other.evidence.sbom)
@@ -160,25 +165,48 @@ async def test_documents_of_two_versions_cannot_be_swapped(world: NodeWorld) -> 
 
 async def test_a_signature_that_is_left_out_or_added_is_missed(world: NodeWorld) -> None:
     """The manifest says that the tenant has signed, and the provenance by what."""
-    version = await world.version()
-    with pytest.raises(CannotVerify, match="signed by its tenant, and the signature is not named"):
+    version = await world.version("rank", CODE)
+    with pytest.raises(CannotVerify, match="signed by its tenant, and the signature of code is not named"):
         await world.try_start(version, signatures={})
-    with pytest.raises(CannotVerify, match="signed by its tenant, and its documents are not named"):
-        await world.check.check(version.bind(None), version.manifest, version.signed)
     with pytest.raises(CannotVerify, match=r"The signature of words of ver_.* is not the one"):
         await world.try_start(version, signatures=version.evidence.signatures | {"words": version.evidence.sbom})
 
-    unsigned = await world.version("plain", signed=False)
-    await world.check.check(unsigned.bind(None), unsigned.manifest, unsigned.signed)  # of a release before
+
+async def test_documents_cannot_be_taken_off_a_version_whose_manifest_says_that_it_has_them(world: NodeWorld) -> None:
+    """Of one that a policy was held against too, which nobody has signed; one of a release before has none."""
+    version = await world.version("rank", CODE)
+    with pytest.raises(CannotVerify, match=r"ver_.* has documents, and they are not named: deploy it again"):
+        await world.check.check(version.bind(None), version.manifest, version.signed)
+
+    plain = await world.version("plain")
+    await world.check.check(plain.bind(None), plain.manifest, plain.signed)
+    held = msgspec.structs.replace(plain.manifest, needs=(EVIDENCE,))
+    with pytest.raises(CannotVerify, match="has documents, and they are not named"):
+        await world.check.check(plain.bind(None), held, plain.signed)
+
+
+async def test_a_provenance_from_before_it_was_signed_is_no_way_around_the_signature(world: NodeWorld) -> None:
+    """Though the platform has signed it, about the very manifest: also where the node knows the version."""
+    version = await world.version("rank", CODE)
+    digest = hashlib.sha256(version.signed.manifest).hexdigest()
+    documents = {SBOM: version.evidence.sbom, VERDICT: version.evidence.verdict}
+    content = provenance_of(version.manifest, digest, documents, AT)
+    signature = world.platform.sign_data(signed_bytes(IN_TOTO, content))
+    statement = await world.put(enveloped(IN_TOTO, content, world.platform.key_id, signature))
+
+    for _ in range(2):
+        with pytest.raises(CannotVerify, match="the signature of code is not named"):
+            await world.try_start(version, statement=statement, signatures={})
+        await world.try_start(version)
 
 
 async def test_only_the_platforms_keys_sign_provenance(world: NodeWorld, tmp_path: Path) -> None:
     """A foreign key, one that is revoked meanwhile, and a statement that was changed under a known one's name."""
-    foreign = await world.version(signer=Signer.load_or_create(tmp_path / "foreign"))
+    foreign = await world.version("rank", CODE, signer=Signer.load_or_create(tmp_path / "foreign"))
     with pytest.raises(BadSignature, match="was revoked"):
         await world.try_start(foreign)
 
-    version = await world.version()
+    version = await world.version("rank", CODE)
     envelope = (await world.blobs.read("acme", version.evidence.statement)).replace(b'"sig":"', b'"sig":"AAAA')
     with pytest.raises(CannotVerify, match=r"was changed after it was signed|cannot be read"):
         await world.try_start(version, statement=await world.put(envelope))
@@ -216,7 +244,7 @@ async def test_a_tenants_key_that_counts_no_more_stops_the_next_start(
     world: NodeWorld, change: Change, said: str, was_verified: bool
 ) -> None:
     """Whether the node knows the version or not; and it is told to the tenant, whose it is to mend."""
-    version = await world.version()
+    version = await world.version("rank", CODE)
     if was_verified:
         await world.try_start(version)
     change(world)
@@ -228,7 +256,26 @@ async def test_a_tenants_key_that_counts_no_more_stops_the_next_start(
 async def test_added_code_is_not_what_the_tenant_has_signed(world: NodeWorld) -> None:
     """Though the platform would have signed the manifest: a `.gitignore`, a new file, another content."""
     for entry in (FileEntry(".gitignore", "1" * 64, 1), FileEntry("new.py", "1" * 64, 1)):
-        version = await world.version()
+        version = await world.version("rank", CODE)
         fuller = msgspec.structs.replace(version.manifest, files=(*version.manifest.files, entry))
         with pytest.raises(SignatureRefused, match=f"The signature of code: .*{entry.path}"):
             await world.check.check(version.bind(version.evidence), fuller, version.signed)
+
+
+@pytest.mark.parametrize("number", range(3))
+async def test_weights_that_are_not_as_they_were_signed_are_not_loaded(world: NodeWorld, number: int) -> None:
+    """A byte of any part; and their key is asked about at each start, as that of code."""
+    version = await world.version("rank", "llama")
+    parts = [*WEIGHTS.parts]
+    parts[number] = ArtifactPart(parts[number].path, "9" * 64, parts[number].size)
+    other = msgspec.structs.replace(version.manifest, artifacts=(msgspec.structs.replace(WEIGHTS, parts=tuple(parts)),))
+    said = rf"The signature of llama: {parts[number].path}.* is not what was signed"
+    with pytest.raises(SignatureRefused, match=said):
+        await world.check.check(version.bind(version.evidence), other, version.signed)
+
+    await world.try_start(version)
+    with pytest.raises(CannotVerify, match="the signature of llama is not named"):
+        await world.try_start(version, signatures={})
+    _revoke(world)
+    with pytest.raises(SignatureRefused, match=r"The signature of llama of ver_.* was revoked on .*: stolen"):
+        await world.try_start(version)

@@ -46,6 +46,17 @@ def test_containers_are_listed(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("container", "list", "--json")) == []
 
 
+def test_on_which_node_is_a_column_for_operators(platform: ScriptedPlatform) -> None:
+    """To others the platform does not tell it."""
+    own = {name: value for name, value in CONTAINER.items() if name != "node"}
+    platform.will("GET", "/v1/containers", answer({"containers": [own]}), answer({"containers": [CONTAINER]}))
+    assert "node" not in cells(run("container", "list"))[0]
+    assert "node" in cells(run("container", "list"))[0]
+    path = "/v1/containers/ctr_1/stop"
+    platform.will("POST", path, answer({"id": "ctr_1", "node": "", "grace_s": 30.0}, status=202))
+    assert run("container", "stop", "ctr_1") == "ctr_1 ends within 30 s.\n"
+
+
 def test_a_cell_is_never_broken(platform: ScriptedPlatform) -> None:
     """Names stay whole on a narrow terminal, so that they can be copied."""
     platform.will("GET", "/v1/containers", answer({"containers": [CONTAINER]}))

@@ -21,7 +21,7 @@ def outer(number: int = 1) -> dict[str, object]:
 async def inner(number: int = 1) -> dict[str, object]:
     """Its own call."""
     own = pilotlight.current_call()
-    return {"id": own.id, "traceparent": own.traceparent, "number": number}
+    return {"id": own.id, "traceparent": own.traceparent, "tracestate": own.tracestate, "number": number}
 
 
 @app.gpu_function(max_containers=1)

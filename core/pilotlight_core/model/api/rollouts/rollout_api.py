@@ -65,12 +65,39 @@ class RolloutWord(Request, frozen=True, kw_only=True):
     reason: Reason = ""
 
 
+class GuardView(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guard has seen of a function, on both sides."""
+
+    function: str
+    guard: str
+    about: str
+    """In words."""
+    weight: float = 1.0
+    """Its part of E; 0: it is shown alone."""
+    evidence: float = 1.0
+    """Its e."""
+    canary: int = 0
+    """Of the new version: events of `canary_of` calls, or calls whose amounts were compared."""
+    canary_of: int | None = None
+    """None: it is no guard on events."""
+    other: int = 0
+    other_of: int | None = None
+    effect: float | None = None
+    """By which part the new version is above the old one, as estimated: 0.2 is a fifth more; None: not known yet."""
+    low: float | None = None
+    """Of the interval that has the effect in 19 of 20 looks."""
+    high: float | None = None
+    proven: float | None = None
+    """The part by which it is proven not to be worse, however often one looks; None: nothing is proven."""
+
+
 class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     """A rollout as people see it. Shares are percent, instants unix seconds."""
 
     id: str
     number: int
     app: str
+    tenant: str = ""
     state: str
     held: str = ""
     """Why it does not go on; "": it does."""
@@ -80,6 +107,8 @@ class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.0
     twin_share: float = 0.0
     since: float = 0.0
+    next_at: float = 0.0
+    """When it goes on at the earliest; 0: that is no matter of time."""
     started_at: float = 0.0
     by: str = ""
     paused_by: str = ""
@@ -91,12 +120,22 @@ class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     evidence: float = 1.0
     """E: from 10 it holds, from 100 it goes back."""
     guards: dict[str, float] = {}
+    seen: tuple[GuardView, ...] = ()
+    """What each guard has seen, the loudest first; of the last rollout alone."""
     verified_within: dict[str, float] = {}
     calls: dict[str, int] = {}
     sentences: tuple[str, ...] = ()
     ready: dict[str, int] = {}
     """Ready containers of `control`, `canary` and `twin`."""
     terms: dict[str, Any] = {}
+
+
+class RolloutList(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET /v1/rollouts`."""
+
+    rollouts: tuple[RolloutView, ...]
+    left: int = 0
+    """More that there are, which ended earlier."""
 
 
 class RolloutStarted(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import msgspec
+
+MORE_IS_BETTER = ("rate", "tokens_per_s")
+"""Metrics of which more than was promised breaks no promise."""
+
+
+class MetricPromise(Protocol):
+    """What a metric will be."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def value(self) -> float: ...
+    @property
+    def tolerance(self) -> float: ...
+    @property
+    def at_most(self) -> bool: ...
+
+
+def keeps_promise(promise: MetricPromise, now: float) -> bool:
+    """Whether what is measured afterwards is what was promised."""
+    most = promise.value + promise.tolerance * abs(promise.value)
+    slack = 1.0 if promise.metric.endswith("_ms") else 0.01
+    if promise.at_most:
+        return now <= most + slack
+    if promise.metric in MORE_IS_BETTER:
+        return now >= promise.value * (1 - promise.tolerance)
+    return abs(now - promise.value) <= max(promise.tolerance * abs(promise.value), slack if promise.value else 1e-9)
 
 
 class CureInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +100,7 @@ class FunctionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     metrics: dict[str, float] = {}
     """What the metrics of promises are now, and those beside them."""
     silent: tuple[str, ...] = ()
-    """Gateways that did not answer: their part is missing."""
+    """Gateways that did not answer, to tenants without their names: their part is missing."""
 
 
 class DiagnosisLine(msgspec.Struct, frozen=True, kw_only=True):

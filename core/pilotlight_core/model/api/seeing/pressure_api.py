@@ -23,7 +23,7 @@ class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):
     function: str
     """`tenant:app.function`."""
     gateway: str
-    """Its home."""
+    """Its home, for operators; else ""."""
     queued: int
     oldest_ms: float
     expected_ms: float | None

@@ -87,6 +87,26 @@ class StatsPoint(msgspec.Struct, frozen=True, kw_only=True):
     cold_calls: int = 0
     gpu_ms: float = 0.0
     units: dict[str, int] = {}
+    job_runs: int = 0
+    job_gpu_ms: float = 0.0
+
+
+class JobRunStats(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of jobs, those of batches and schedules among them, apart from calls whose callers wait."""
+
+    runs: int = 0
+    """Those that ended, well or not."""
+    per_s: float = 0.0
+    succeeded: int = 0
+    failed: dict[str, int] = {}
+    """By code."""
+    durations: Quantiles = Quantiles()
+    """From when a run was queued at its function's home, of those that ended well."""
+    stages: dict[str, Quantiles] = {}
+    cold_runs: int = 0
+    batch_size: float = 0.0
+    gpu_ms: float = 0.0
+    units: dict[str, int] = {}
 
 
 class VersionStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +114,7 @@ class VersionStats(msgspec.Struct, frozen=True, kw_only=True):
 
     version: str
     arm: str = ""
+    """"jobs": of runs of jobs."""
     calls: int = 0
     failed: int = 0
     durations: Quantiles = Quantiles()
@@ -142,10 +163,12 @@ class FunctionStats(msgspec.Struct, frozen=True, kw_only=True):
     unread_ms: float = 0.0
     inside: float = 0.0
     """Calls inside, on average."""
+    jobs: JobRunStats = JobRunStats()
+    """Of them nothing is in the other numbers, but in those of queue and containers."""
     home: HomeStats = HomeStats()
     gateways: list[GatewayStats] = []
     silent: list[str] = []
-    """Gateways that did not answer in time: their calls are missing."""
+    """Gateways that did not answer in time, to tenants without their names: their calls are missing."""
     versions: list[VersionStats] = []
     slowest: list[SampleStats] = []
     samples: list[SampleStats] = []
@@ -167,6 +190,9 @@ class StatsRow(msgspec.Struct, frozen=True, kw_only=True):
     p95_ms: float = 0.0
     cold_calls: int = 0
     gpu_ms: float = 0.0
+    job_runs: int = 0
+    """Runs of jobs that ended; of those nothing is in the other numbers but `queued` and `ready`."""
+    job_gpu_ms: float = 0.0
     queued: float = 0.0
     ready: float = 0.0
 

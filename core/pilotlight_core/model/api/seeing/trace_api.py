@@ -29,6 +29,7 @@ class KeptCallRow(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it waited for a container to start."""
     attempts: int
     gateway: str
+    """Where its caller was, for operators; else ""."""
 
 
 class KeptCallList(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,7 @@ class KeptCallList(msgspec.Struct, frozen=True, kw_only=True):
 
     calls: tuple[KeptCallRow, ...]
     unanswered: tuple[str, ...] = ()
-    """Gateways that did not answer in time: what they keep is not here."""
+    """Gateways that did not answer in time, to tenants without their names: what they keep is not here."""
 
 
 class WaterfallRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,3 +86,4 @@ class CallExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """Where its time went, end to end."""
     attempts: tuple[ExplainedAttempt, ...]
     gateway: str
+    """As in a list."""

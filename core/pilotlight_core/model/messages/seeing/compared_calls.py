@@ -53,7 +53,7 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     node: ShortText = ""
     container: ShortText = ""
     nth_call: Count = 0
-    """Of its container, from 1."""
+    """Of its container, from 1; 0: it is not known."""
     is_cold: bool = False
     start_ms: Duration = 0.0
     batch: ShortText = ""

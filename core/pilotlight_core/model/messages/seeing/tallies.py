@@ -17,6 +17,8 @@ STAGES = (
     "gateway", "preprocess", "queue", "start", "transport", "batch_wait", "execute", "postprocess", "respond",
 )  # fmt: skip
 """In the order in which a call passes them."""
+JOBS = "jobs"
+"""The arm of runs of jobs, those of batches and schedules among them: nobody waits for their answers."""
 MOST_ASKED_FUNCTIONS = 64
 MOST_TOLD = 1_024
 """Of one answer: parts by function, version and step."""
@@ -164,7 +166,9 @@ class GatewayTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """How a gateway itself was in a window."""
 
     gateway: ShortText = ""
-    """Its name."""
+    """Its name, for operators."""
+    process: ShortText = ""
+    """Names this run of it, for tenants; "": a release of before."""
     since_ns: Rising = 0
     until_ns: Rising = 0
     loop_share: Duration = 0.0
@@ -211,7 +215,7 @@ class ToldTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: ShortText = ""
     """"": of none, such as a call that was refused before its version was known."""
     arm: ShortText = ""
-    """Of a rollout; "": there is none."""
+    """`JOBS`: of runs of jobs; "": of calls whose callers wait."""
     step: Count = 0
     """Which step, the oldest first; 0: the window is one."""
     tally: FunctionTally | None = None

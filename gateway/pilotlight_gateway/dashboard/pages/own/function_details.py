@@ -27,6 +27,7 @@ from pilotlight_gateway.dashboard.page_parts.shown_values import (
     short_text,
     time_text,
 )
+from pilotlight_gateway.dashboard.pages.own.rollouts_page import rollout_link
 
 MOST_CONTAINERS = 100
 LONGEST_MESSAGE = 200
@@ -43,6 +44,7 @@ def bound_blocks(name: str, diagnosis: AnsweredPart) -> list[Block]:
         ("Calls", ui_link("/ui/calls", function=name), False), ("Jobs", ui_link("/ui/jobs", function=name), False),
         ("Logs", ui_link("/ui/logs", function=name), False),
         ("Events", ui_link("/ui/events-log", function=name), False),
+        ("Rollout", rollout_link(name.partition(".")[0]), False),
         ("Usage", "/ui/usage", False), ("Schedules", "/ui/schedules", False),
     )  # fmt: skip
     more = LinkLine(id="links", label="More about this function", links=links)

@@ -15,6 +15,7 @@ from pilotlight_core.model.messages.scheduling import AskKept
 from pilotlight_core.model.tracing.kept_call import KeptWhy
 from pilotlight_gateway.http.protocol.api_operations import Operation, Parameter, count_of, json_answer, principal_of
 from pilotlight_gateway.jobs.job_service import JobService
+from pilotlight_gateway.tenancy.shown_names import shown_gateways
 from pilotlight_gateway.traces.explained_calls import explanation_of, row_of
 from pilotlight_gateway.traces.traced_calls import FindKept
 
@@ -36,7 +37,8 @@ class KeptCallServices:
 
 async def list_kept_calls(request: Request, services: KeptCallServices) -> Response:
     """`GET /v1/calls`."""
-    tenant, asked = principal_of(request).tenant, request.query_params
+    principal, asked = principal_of(request), request.query_params
+    tenant, operator = principal.tenant, principal.operator
     kept, function = asked.get("kept"), asked.get("function")
     if kept is not None and kept not in set(KeptWhy):
         raise BadInput(f"kept: expected one of {', '.join(KeptWhy)}, not {kept[:40]!r}.", field="kept")
@@ -47,12 +49,14 @@ async def list_kept_calls(request: Request, services: KeptCallServices) -> Respo
         name = f"{tenant}:{name}"
     limit = count_of(request, "limit", DEFAULT_LIMIT, MOST_LISTED)
     calls, silent = await services.find_kept(AskKept(tenant=tenant, function=name, kept=kept or "", limit=limit))
-    return json_answer(KeptCallList(calls=tuple(row_of(call) for call in calls), unanswered=tuple(silent)))
+    rows = tuple(row_of(call, operator=operator) for call in calls)
+    return json_answer(KeptCallList(calls=rows, unanswered=tuple(shown_gateways(silent, operator=operator))))
 
 
 async def explain_call(request: Request, services: KeptCallServices) -> Response:
     """`GET /v1/calls/{id}/explanation`."""
-    tenant, name = principal_of(request).tenant, request.path_params["id"]
+    principal, name = principal_of(request), request.path_params["id"]
+    tenant = principal.tenant
     if not CALL_ID.fullmatch(name) and not REQUEST_ID.fullmatch(name):
         expected = "call_… or req_… as an answer or an error named it"
         raise UnknownCall(f"{name[:100]!r} is the id of no call and no request: expected {expected}.")
@@ -60,9 +64,17 @@ async def explain_call(request: Request, services: KeptCallServices) -> Response
     if not found and (run := await _run_of_job(services, tenant, name)):
         found, silent = await services.find_kept(AskKept(tenant=tenant, call_id=run, limit=1))
     if not found:
-        who = f" These gateways did not answer, and may have it: {', '.join(silent)}." if silent else ""
-        raise UnknownCall(f"Nothing is kept of {name}: {NOT_KEPT}{who}")
-    return json_answer(explanation_of(found[0]))
+        raise UnknownCall(f"Nothing is kept of {name}: {NOT_KEPT}{_unheard(silent, operator=principal.operator)}")
+    return json_answer(explanation_of(found[0], operator=principal.operator))
+
+
+def _unheard(silent: list[str], *, operator: bool) -> str:
+    """Who did not answer, in a sentence; "": all did."""
+    if not silent:
+        return ""
+    if operator:
+        return f" These gateways did not answer, and may have it: {', '.join(silent)}."
+    return f" {'1 gateway' if len(silent) == 1 else f'{len(silent)} gateways'} did not answer, and may have it."
 
 
 async def _run_of_job(services: KeptCallServices, tenant: str, name: str) -> str:

@@ -31,6 +31,7 @@ from pilotlight_gateway.http.protocol.api_operations import Operation, json_answ
 from pilotlight_gateway.metrics.load_exchange import LoadBook
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
+from pilotlight_gateway.tenancy.shown_names import shown_name
 
 STARTING = (ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING)
 LOOPING = 2
@@ -171,10 +172,10 @@ def _queue_info(queue: QueueLoad, gateway: str, principal: Principal, registry: 
     ]
     return QueueInfo(
         version=_ref(registry, queue.version), tenant=owner_of(queue.function), function=queue.function,
-        gateway=gateway, queued=queue.queued, oldest_ms=round(queue.oldest_ms, 3),
-        expected_ms=None if expected is None else round(expected, 3), running=queue.running, slots=queue.slots,
-        ready=queue.ready, starting=queue.starting, why=why, sentence=sentence, flows=tuple(flows),
-        flows_left=queue.flows_left + len(queue.flows) - len(flows),
+        gateway=shown_name(gateway, operator=principal.operator), queued=queue.queued,
+        oldest_ms=round(queue.oldest_ms, 3), expected_ms=None if expected is None else round(expected, 3),
+        running=queue.running, slots=queue.slots, ready=queue.ready, starting=queue.starting, why=why,
+        sentence=sentence, flows=tuple(flows), flows_left=queue.flows_left + len(queue.flows) - len(flows),
     )  # fmt: skip
 
 

@@ -49,16 +49,16 @@ async def show_stats(request: Request, services: StatsServices) -> Response:
     check_step(minutes, step)
     window = await services.tallies.window(function, minutes)
     series = await services.tallies.series(function, minutes, step) if step else []
-    return json_answer(function_stats(window, series, gateways=principal.may("operator")))
+    return json_answer(function_stats(window, series, operator=principal.operator))
 
 
 async def list_stats(request: Request, services: StatsServices) -> Response:
     """`GET /v1/stats`."""
-    tenant = principal_of(request).tenant
+    principal = principal_of(request)
     minutes = minutes_of(request, "window", MOST_MINUTES) or 10
     limit = count_of(request, "limit", DEFAULT_ROWS, MOST_ROWS)
-    found = await services.tallies.tenant(tenant, minutes)
-    return json_answer(stats_list(found, limit))
+    found = await services.tallies.tenant(principal.tenant, minutes)
+    return json_answer(stats_list(found, limit, operator=principal.operator))
 
 
 async def show_metrics(request: Request, services: StatsServices) -> Response:

@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import Response
 
-from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView, RolloutWord
+from pilotlight_core.model.api.rollouts.rollout_api import (
+    RolloutList,
+    RolloutRequest,
+    RolloutStarted,
+    RolloutView,
+    RolloutWord,
+)
 from pilotlight_core.model.errors import NotFound
 from pilotlight_core.model.ids import check_name
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.http.protocol.api_operations import (
     BODY,
     Operation,
+    Parameter,
     json_answer,
     list_of,
     principal_of,
     read_struct,
+    truth_of,
 )
 from pilotlight_gateway.rollouts.rollout_desk import RolloutDesk
 
@@ -42,13 +50,23 @@ async def start_rollout(request: Request, services: RolloutServices) -> Response
 async def show_rollout(request: Request, services: RolloutServices) -> Response:
     """`GET /v1/apps/{app}/rollout`."""
     app = check_name(request.path_params["app"], "app")
-    return json_answer(await services.desk.show(principal_of(request).tenant, app))
+    return json_answer(await services.desk.views.show(principal_of(request).tenant, app))
 
 
 async def list_rollouts(request: Request, services: RolloutServices) -> Response:
     """`GET /v1/apps/{app}/rollouts`."""
     app = check_name(request.path_params["app"], "app")
-    return json_answer({"app": app, "rollouts": await services.desk.past(principal_of(request).tenant, app)})
+    return json_answer({"app": app, "rollouts": await services.desk.views.past(principal_of(request).tenant, app)})
+
+
+async def list_all_rollouts(request: Request, services: RolloutServices) -> Response:
+    """`GET /v1/rollouts`, with `all=true` those of all tenants."""
+    principal = principal_of(request)
+    tenant: str | None = principal.tenant
+    if truth_of(request, "all"):
+        principal.require("operator")
+        tenant = None
+    return json_answer(await services.desk.views.of_apps(tenant))
 
 
 async def send_rollout_word(request: Request, services: RolloutServices) -> Response:
@@ -78,6 +96,12 @@ ROLLOUTS = (
         about="An app's rollouts, the newest first.", scopes=("read", "deploy"),
         answer=list_of("rollouts", RolloutView),
         errors=("not_found", "bad_input"),
+    ),
+    Operation(
+        method="GET", path="/v1/rollouts", name="listAllRollouts", endpoint=list_all_rollouts,
+        about="Of each app the rollout under way, or the last one: running ones first, then those that ended last.",
+        scopes=("read", "deploy", "operator"), answer=RolloutList, errors=("bad_input", "forbidden"),
+        parameters=(Parameter(name="all", about="For operators: all tenants'.", schema={"type": "boolean"}),),
     ),
     Operation(
         method="POST", path="/v1/apps/{app}/rollout/{word}", name="sendRolloutWord", endpoint=send_rollout_word,

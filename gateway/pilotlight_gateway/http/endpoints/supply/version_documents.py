@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -85,9 +86,12 @@ def _evidence(version: VersionRecord) -> EvidenceInfo:
 
 async def _read(services: VersionDocumentServices, version: VersionRecord, sha256: str) -> bytes:
     try:
-        return await services.blobs.read(version.tenant, sha256)
+        data = await services.blobs.read(version.tenant, sha256)
     except BlobMissing:
         raise NotFound(f"The document of {version.ref} is not stored any more: deploy it again.") from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise NotFound(f"The document of {version.ref} is damaged in the blob store: deploy it again.")
+    return data
 
 
 VERSION_DOCUMENTS = (

@@ -32,8 +32,8 @@ from pilotlight_gateway.http.protocol.api_operations import (
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.tenant_slots import TenantSlots
 
-LARGEST = BodyLimits(size=6 * 10**6)
-"""For ten thousand parts of 600 bytes."""
+LARGEST = BodyLimits(size=12 * 10**6)
+"""For ten thousand parts of 600 bytes, and as much of a signature that lists them."""
 DIGEST = Parameter(
     name="digest", about="Only the weights of this digest, which may be shortened.",
     schema={"type": "string", "pattern": f"^[0-9a-f]{{{LEAST_DIGITS},64}}$"},
@@ -56,13 +56,13 @@ async def push(request: Request, services: WeightsServices) -> Response:
     async with json_body(request, services.budget, LARGEST) as body:
         with services.pushes.slot(principal.tenant):
             # In a thread, since checks of ten thousand parts take a while.
-            pushed, pickles = await asyncio.to_thread(read_push, body, name)
-            return json_answer(await services.weights.push(principal, pushed, pickles))
+            pushed = await asyncio.to_thread(read_push, body, name)
+            return json_answer(await services.weights.push(principal, pushed))
 
 
 async def show_all(request: Request, services: WeightsServices) -> Response:
     """`GET /v1/weights`."""
-    return json_answer({"weights": services.weights.listed(principal_of(request).tenant)})
+    return json_answer({"weights": await services.weights.listed(principal_of(request).tenant)})
 
 
 async def show(request: Request, services: WeightsServices) -> Response:

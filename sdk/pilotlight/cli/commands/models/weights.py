@@ -14,10 +14,12 @@ from pilotlight.cli.commands.deploy import files_text, upload_progress
 from pilotlight.cli.output import ago, note, print_json, print_text, size
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
+from pilotlight.definitions.errors import OptionError
+from pilotlight.packing.folder_signing import FolderSigner, read_signature_file, signed_parts_of
 from pilotlight.packing.weights_upload import pack_weights, push_weights
-from pilotlight_core.model.api.weights_api import RevisionInfo
+from pilotlight_core.model.api.weights_api import RevisionInfo, SignatureInfo
 from pilotlight_core.model.ids import check_name
-from pilotlight_core.model.versions.pushed_weights import WeightsRef, parse_weights
+from pilotlight_core.model.versions.pushed_weights import WEIGHTS_PART_BYTES, WeightsRef, parse_weights
 
 SHOWN_DIGITS = 12
 app = command_app(no_args_is_help=True)
@@ -37,6 +39,10 @@ def push(
     allow_pickle: Annotated[
         bool, typer.Option("--allow-pickle", help="push files too that can run code when they are read")
     ] = False,
+    sign: Annotated[Path | None, typer.Option(help="sign them with this private key of yours")] = None,
+    signature: Annotated[
+        Path | None, typer.Option(help="their signature, by 'pilotlight trust sign' or by their vendor")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Push a folder of weights. Broken off and run again, it goes on.
@@ -48,20 +54,31 @@ def push(
     \b
     pilotlight weights push llama models/llama-3.2-1b
     pilotlight weights push old-bert checkpoints/bert --allow-pickle
+    pilotlight weights push llama models/llama-3.2-1b --sign release.key
     """
     check_name(name, "name")
+    if sign is not None and signature is not None:
+        raise OptionError("--sign makes a signature, --signature gives one: name one of them.", field="--sign")
+    signer = None if sign is None else FolderSigner.load(sign)
+    given = "" if signature is None else read_signature_file(signature)
     with upload_progress(name, "reading") as progress:
         packed = pack_weights(folder.expanduser(), allow_pickles=allow_pickle, progress=progress)
+    if signer is not None:
+        given = signer.sign(name, signed_parts_of(packed.parts), WEIGHTS_PART_BYTES).decode()
     with _noting_interrupt(), upload_progress(name) as progress:
         work = push_weights(
-            client().weights, name, packed, allow_pickles=allow_pickle, progress=progress, told=_show_missing
-        )
+            client().weights, name, packed, allow_pickles=allow_pickle, signature=given, progress=progress,
+            told=_show_missing,
+        )  # fmt: skip
         pushed = ask(work)
     if as_json:
-        print_json({"name": name, "digest": pushed.digest, "files": packed.files, "size": packed.size})
+        signed = {} if pushed.signed is None else {"signed": pushed.signed}
+        print_json({"name": name, "digest": pushed.digest, "files": packed.files, "size": packed.size} | signed)
         return
     was = "Unchanged" if pushed.unchanged else "Pushed"
     print_text(f"{was}: {name}@{pushed.digest[:SHOWN_DIGITS]}, {files_text(packed.files)}, {size(packed.size)}.")
+    if pushed.signed is not None:
+        print_text(f"They are {_signed_text(pushed.signed)}.")
     print_text(f'A function has them by weights=["{name}"], and finds them in pilotlight.weights("{name}").')
 
 
@@ -83,13 +100,14 @@ def list_weights(as_json: Json = False) -> None:
             revision.files,
             ago(revision.pushed_at),
             "yes" if revision.pickles else "-",
+            "-" if revision.signed is None else "yes" if revision.signed.counts else "counts no more",
             ", ".join(revision.functions) or "-",
         )
         for one in found
         for revision in reversed(one.revisions)
     ]
-    columns = ("weights", "size", "files", "pushed", "pickles", "functions")
-    print_table(columns, rows, empty="No weights.", right=("size", "files"), less=("pickles",))
+    columns = ("weights", "size", "files", "pushed", "pickles", "signed", "functions")
+    print_table(columns, rows, empty="No weights.", right=("size", "files"), less=("pickles", "signed"))
 
 
 @app.command(name="show")
@@ -110,6 +128,7 @@ def show(weights: Ref, as_json: Json = False) -> None:
     print_text(f"{found.name}@{revision.digest}")
     print_text(f"pushed {ago(revision.pushed_at)} by key {revision.pushed_by}, {size(revision.size)}")
     print_text(_about(revision))
+    print_text("not signed" if revision.signed is None else _signed_text(revision.signed))
     print_table(
         ("file", "size", "parts"),
         [(one.path, size(one.size), one.parts) for one in found.contents],
@@ -139,6 +158,10 @@ def remove(weights: Ref, as_json: Json = False) -> None:
 def _about(revision: RevisionInfo) -> str:
     used = f"used by {', '.join(revision.functions)}" if revision.functions else "used by no function in service"
     return f"{used}; has pickles: {', '.join(revision.pickles)}" if revision.pickles else used
+
+
+def _signed_text(by: SignatureInfo) -> str:
+    return f"signed by {by.name or 'a key'} ({by.key})" + ("" if by.counts else f", which {by.why}")
 
 
 def _show_missing(parts: int, missing: int) -> None:

@@ -10,7 +10,7 @@ from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.completions import app_names
-from pilotlight.cli.output import ago, print_json, print_text
+from pilotlight.cli.output import ago, note, print_json, print_text
 from pilotlight.cli.rollout_watch import check_outcome, draw, follow_rollout, headline
 from pilotlight.cli.rollout_wish import BAKE, EVERY, STEPS, show_started
 from pilotlight.cli.rollout_words import (
@@ -123,12 +123,26 @@ def status(
 
 @app.command(name="list")
 @advising(not_found=DEPLOYED)
-def list_rollouts(name: Name, as_json: Json = False) -> None:
-    """List an app's rollouts, the newest first.
+def list_rollouts(
+    name: Annotated[
+        str, typer.Argument(help="the app's name; default: the last of each app", autocompletion=app_names)
+    ] = "",
+    of_all: Annotated[bool, typer.Option("--all", help="all tenants', for operators")] = False,
+    as_json: Json = False,
+) -> None:
+    """List an app's rollouts, or the last of each app.
+
+    The newest is first.
 
     \b
+    pilotlight rollout list
     pilotlight rollout list hello
     """
+    if not name:
+        _list_all(of_all=of_all, as_json=as_json)
+        return
+    if of_all:
+        raise typer.BadParameter("--all lists the rollouts of all tenants: name no app.")
     found = ask(client().rollouts.list_rollouts(name))
     if as_json:
         print_json(found)
@@ -146,6 +160,28 @@ def list_rollouts(name: Name, as_json: Json = False) -> None:
     ]
     columns = ("number", "state", "started", "new", "verdict", "reason")
     print_table(columns, rows, empty=f"{name} has had no rollout.", less=("started",))
+
+
+def _list_all(*, of_all: bool, as_json: bool) -> None:
+    found = ask(client().rollouts.list_all_rollouts(of_all=of_all))
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        (
+            f"{one.tenant}:{one.app}" if of_all else one.app,
+            ", ".join(sides["canary"] for sides in one.functions.values()),
+            one.state + (f", held ({one.held})" if one.held else ""),
+            f"{one.share:g} %",
+            f"{one.evidence:.3g}",
+            one.verdict,
+            ago(one.since),
+        )
+        for one in found.rollouts
+    ]
+    print_table(("app", "new", "state", "share", "E", "verdict", "since"), rows, empty="No app has had a rollout.")
+    if found.left:
+        note(f"{found.left} more ended earlier: 'pilotlight rollout list APP' shows them.")
 
 
 @app.command()

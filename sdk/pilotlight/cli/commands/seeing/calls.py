@@ -10,6 +10,7 @@ from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.local_times import show_instant
 from pilotlight.cli.output import note, print_json
+from pilotlight.cli.printable import unheard_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight_core.model.api.seeing.trace_api import KeptCallRow
@@ -47,7 +48,7 @@ def calls(
         less=("attempts", "longest", "at", "kept"),
     )
     if found.unanswered:
-        note(f"These gateways did not answer, and may keep more: {', '.join(found.unanswered)}.")
+        note(f"Did not answer, and may keep more: {unheard_text(found.unanswered)}.")
 
 
 def _row(call: KeptCallRow) -> tuple[str, ...]:

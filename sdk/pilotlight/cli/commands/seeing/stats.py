@@ -11,13 +11,14 @@ from pilotlight.cli.advice import DEPLOYED, advising
 from pilotlight.cli.arguments import read_ref
 from pilotlight.cli.command_app import command_app
 from pilotlight.cli.output import note, print_json, print_text
+from pilotlight.cli.printable import unheard_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
-from pilotlight_core.model.api.seeing.tally_api import FunctionStats, Quantiles, StatsList
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, JobRunStats, Quantiles, StatsList
 
 app = command_app()
-LISTED = ("function", "calls", "per s", "failed", "p50", "p95", "cold", "GPU s", "queued", "containers")
-STEPS = ("from", "calls", "failed", "p50", "p95", "queued", "containers", "GPU s")
+LISTED = ("function", "calls", "per s", "failed", "p50", "p95", "cold", "GPU s", "job runs", "queued", "containers")
+STEPS = ("from", "calls", "failed", "p50", "p95", "queued", "containers", "GPU s", "job runs")
 
 
 @app.command()
@@ -82,10 +83,22 @@ def lines_of(found: FunctionStats) -> Iterator[str]:
         yield f"  GPU         {found.gpu_ms / 1000:.4g} s of whole devices, batches of {found.batch_size:.3g}"
     for unit, count in found.units.items():
         yield f"  {unit:<12}{count}"
+    yield from _job_lines(found.jobs)
     home = found.home
     if home.seen_s:
         yield f"  queue       {home.queued:.3g} on average, at most {home.most_queued}, oldest {_ms(home.oldest_ms)}"
         yield f"  containers  {home.ready:.3g} ready, {home.busy:.3g} busy, {home.starting:.3g} starting"
+
+
+def _job_lines(jobs: JobRunStats) -> Iterator[str]:
+    if not jobs.runs:
+        return
+    failed = "".join(f", {count} {code}" for code, count in jobs.failed.items())
+    yield f"  jobs        {jobs.runs} runs beside these calls, {jobs.per_s:.3g}/s{failed}"
+    if jobs.durations.count:
+        yield f"    duration  {_durations(jobs.durations)}"
+    if jobs.gpu_ms:
+        yield f"    GPU       {jobs.gpu_ms / 1000:.4g} s of whole devices, batches of {jobs.batch_size:.3g}"
 
 
 def _durations(found: Quantiles) -> str:
@@ -104,27 +117,27 @@ def _print_series(found: FunctionStats) -> None:
     rows = [
         (
             point.at[11:16], point.calls, point.failed, _ms(point.p50_ms), _ms(point.p95_ms), f"{point.queued:.3g}",
-            f"{point.ready:.3g}", f"{point.gpu_ms / 1000:.3g}",
+            f"{point.ready:.3g}", f"{point.gpu_ms / 1000:.3g}", point.job_runs,
         )
         for point in found.series
     ]  # fmt: skip
-    print_table(STEPS, rows, empty="There were no calls.", right=STEPS[1:], less=("GPU s", "queued"))
+    print_table(STEPS, rows, empty="There were no calls.", right=STEPS[1:], less=("GPU s", "job runs", "queued"))
 
 
 def _print_list(found: StatsList) -> None:
     rows = [
         (
             row.function, row.calls, f"{row.per_s:.3g}", row.failed, _ms(row.p50_ms), _ms(row.p95_ms), row.cold_calls,
-            f"{row.gpu_ms / 1000:.3g}", f"{row.queued:.3g}", f"{row.ready:.3g}",
+            f"{row.gpu_ms / 1000:.3g}", row.job_runs, f"{row.queued:.3g}", f"{row.ready:.3g}",
         )
         for row in found.functions
     ]  # fmt: skip
     empty = f"There were no calls in the last {_span(found.window_s)}."
-    print_table(LISTED, rows, empty=empty, right=LISTED[1:], less=("GPU s", "cold", "queued"))
+    print_table(LISTED, rows, empty=empty, right=LISTED[1:], less=("GPU s", "job runs", "cold", "queued"))
     if found.total > len(found.functions):
         note(f"{found.total - len(found.functions)} functions with fewer calls are not listed.")
 
 
 def _note_silent(silent: list[str]) -> None:
     if silent:
-        note(f"Did not answer, and is missing: {', '.join(silent)}.")
+        note(f"Did not answer, and is missing: {unheard_text(silent)}.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pilotlight.cli.command_app import command_app
-from pilotlight.cli.commands.deploy import upload_progress
+from pilotlight.cli.commands.deploy import files_text, upload_progress
 from pilotlight.cli.output import ago, note, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
@@ -139,4 +139,4 @@ def sign(
     if as_json:
         print_json({"signature": str(target), "files": packed.files, "key": hint_of(signer.pem)[:16]})
         return
-    print_text(f"{target}: {packed.files} files, signed by {hint_of(signer.pem)[:16]}.")
+    print_text(f"{target}: {files_text(packed.files)}, signed by {hint_of(signer.pem)[:16]}.")

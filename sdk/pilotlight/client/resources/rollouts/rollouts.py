@@ -5,7 +5,13 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from pilotlight.client.resources.platform import Json, PlatformClient
-from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView, RolloutWord
+from pilotlight_core.model.api.rollouts.rollout_api import (
+    RolloutList,
+    RolloutRequest,
+    RolloutStarted,
+    RolloutView,
+    RolloutWord,
+)
 
 
 class RolloutsClient:
@@ -24,6 +30,11 @@ class RolloutsClient:
         """Return an app's rollouts, the newest first."""
         path = f"/v1/apps/{quote(app, safe='')}/rollouts"
         return list((await self._platform.request("GET", path, answer_type=Json))["rollouts"])
+
+    async def list_all_rollouts(self, *, of_all: bool = False) -> RolloutList:
+        """Return of each app the rollout under way, or the last one; `of_all`: all tenants', for operators."""
+        params = {"all": "true"} if of_all else {}
+        return await self._platform.request("GET", "/v1/rollouts", params=params, answer_type=RolloutList)
 
     async def send_word(self, app: str, word: str, reason: str = "") -> RolloutView:
         """Pause, resume, promote, abort or freeze the rollout that is under way."""

@@ -58,6 +58,8 @@ async def test_operators_see_who_waits_and_tenants_what_is_theirs(world: World) 
         ("rival", 5, "no_capacity"), ("acme", 3, "full"),
     ]  # fmt: skip
     assert (told["queued"], told["left"], told["queues"][0]["sentence"]) == (8, 6, "node-7 is full")
+    assert [one["gateway"] for one in told["queues"]] == ["g", "g"]
+    assert [one["gateway"] for one in (await shown(world, "/v1/queues", world.key))["queues"]] == [""]
     assert [flow["tenant"] for flow in told["queues"][1]["flows"]] == ["acme", "friend"]
     assert (told["queues"][1]["version"], told["queues"][1]["expected_ms"]) == ("shop.hello@v1", 75.0)
 

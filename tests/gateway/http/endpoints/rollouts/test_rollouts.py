@@ -122,3 +122,21 @@ async def test_only_who_deploys_tells_rollouts_what_to_do(world: World) -> None:
         refused = [await client.post(PATH), await client.post(f"{PATH}/abort")]
 
     assert [one.status_code for one in refused] == [403, 403]
+
+
+async def test_those_of_all_apps_are_listed_for_their_tenant(world: World) -> None:
+    """Everybody's are shown to operators alone."""
+    async with world.client() as client:
+        await with_two(client)
+        await client.post(PATH, json=QUICK)
+        own = (await client.get("/v1/rollouts")).json()
+        refused = await client.get("/v1/rollouts", params={"all": "true"})
+    async with world.client(world.add_key("rival", "read")) as client:
+        theirs = (await client.get("/v1/rollouts")).json()
+    async with world.client(str(world.operator)) as client:
+        everybodys = (await client.get("/v1/rollouts", params={"all": "true"})).json()
+
+    assert [(one["tenant"], one["app"], one["state"]) for one in own["rollouts"]] == [("acme", "shop", "planned")]
+    assert refused.status_code == 403
+    assert (theirs, own["left"]) == ({"rollouts": [], "left": 0}, 0)
+    assert [one["app"] for one in everybodys["rollouts"]] == ["shop"]

@@ -54,7 +54,7 @@ async def test_a_verdict_is_what_policies_say_now(world: World, tmp_path: Path) 
 
 
 async def test_what_is_not_there_is_said_and_what_is_anothers_not_shown(world: World) -> None:
-    """A version of before, a document that is gone, and a function that is shared."""
+    """A version of before, a document that is gone or is another one by now, and a function that is shared."""
     await deployed(world)
     (version,) = world.registry.versions.values()
     assert version.evidence is not None
@@ -65,8 +65,11 @@ async def test_what_is_not_there_is_said_and_what_is_anothers_not_shown(world: W
 
     async with world.client(world.add_key("rival", "read")) as rival:
         assert (await problem("/v1/functions/acme:shop.hello/sbom", rival))[0] == 404
-    del world.blobs.kept["acme", version.evidence.sbom]
+    world.blobs.kept["acme", version.evidence.sbom] = b"{}"
     async with world.client() as client:
+        status, detail = await problem(f"{REF}/sbom", client)
+        assert (status, "is damaged in the blob store" in detail) == (404, True)
+        del world.blobs.kept["acme", version.evidence.sbom]
         status, detail = await problem(f"{REF}/sbom", client)
         assert (status, "not stored any more" in detail) == (404, True)
         world.deploy(function("older"))

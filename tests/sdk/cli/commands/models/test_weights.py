@@ -11,6 +11,10 @@ from typer.testing import CliRunner, Result
 
 from pilotlight.cli.commands.models import weights
 from pilotlight.cli.main import app
+from pilotlight.packing.folder_signing import FolderSigner
+from pilotlight_core.host.supply.tenant_signatures import verify_folder
+from pilotlight_core.model.supply.signed_folders import SignedPart
+from tests.builders.supply import AT, key_file, laid_out, trusting
 from tests.sdk.scripted import ScriptedPlatform, answer, problem
 
 DIGEST = "a" * 64
@@ -66,7 +70,42 @@ def test_they_are_listed_and_shown() -> None:
     shown = run("show", f"m@{DIGEST[:8]}")
     assert f"m@{DIGEST}" in shown.stdout
     assert "used by shop.hello; has pickles: m.bin" in shown.stdout
+    assert "\nnot signed\n" in shown.stdout
     assert json.loads(run("show", "m", "--json").stdout)["name"] == "m"
+
+
+def test_a_push_signs_or_sends_a_signature_that_was_made_before(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    """Over the files as they are sent; and says by whose key they are signed."""
+    folder = laid_out(tmp_path, {"m/m.json": b"{}"}) / "m"
+    by = {"key": "0123", "name": "release", "counts": True, "why": ""}
+    platform.will("PUT", "/v1/weights/m", answer({"name": "m", "digest": DIGEST, "size": 2, "signed": by}))
+    signer = FolderSigner.load(key_file(tmp_path / "key"))
+
+    done = run("push", "m", str(folder), "--sign", str(tmp_path / "key"))
+
+    assert "They are signed by release (0123)." in done.stdout
+    sent = json.loads(platform.asked("/v1/weights/m")[-1].body)
+    parts = [SignedPart(one["path"], one["sha256"], one["size"]) for one in sent["parts"]]
+    assert verify_folder("m", sent["signature"].encode(), parts, trusting(signer), AT).pem == signer.pem
+
+    (tmp_path / "sig").write_text("theirs")
+    told = run("push", "m", str(folder), "--signature", str(tmp_path / "sig"), "--json")
+    assert json.loads(told.stdout)["signed"] == by
+    assert json.loads(platform.asked("/v1/weights/m")[-1].body)["signature"] == "theirs"
+    both = run("push", "m", str(folder), "--signature", str(tmp_path / "sig"), "--sign", str(tmp_path / "key"))
+    assert "name one of them" in both.output
+    assert both.exit_code == 1
+
+
+def test_what_is_signed_is_shown_with_how_the_key_stands(platform: ScriptedPlatform) -> None:
+    """In the list in a word."""
+    by = {"key": "0123", "name": "release", "counts": False, "why": "was revoked on a day"}
+    revision = REVISION | {"signed": by}
+    platform.will("GET", "/v1/weights", answer({"weights": [{"name": "m", "revisions": [revision]}]}))
+    platform.will("GET", "/v1/weights/m", answer({"name": "m", "revision": revision, "contents": []}))
+
+    assert "signed by release (0123), which was revoked on a day" in run("show", "m").stdout
+    assert json.loads(run("list", "--json").stdout)[0]["revisions"][0]["signed"] == by
 
 
 def test_what_is_removed_is_named(platform: ScriptedPlatform) -> None:

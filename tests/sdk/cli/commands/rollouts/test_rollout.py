@@ -128,3 +128,15 @@ def test_what_is_wrong_is_said_before_anything_is_sent(platform: ScriptedPlatfor
     assert done.exit_code == 2
     assert words[0] in done.stderr
     assert platform.requests == []
+
+
+def test_without_an_app_the_last_of_each_is_listed(platform: ScriptedPlatform) -> None:
+    """For operators with whose they are; of one app there are no others'."""
+    platform.will("GET", "/v1/rollouts", answer({"rollouts": [ROLLOUT | {"tenant": "acme"}], "left": 2}))
+    done = invoke("rollout", "list")
+    assert "hello.greet@v8" in done.stdout
+    assert "ramp, held (calls)" in done.stdout
+    assert "2 more ended earlier" in done.stderr
+    assert "acme:hello" in invoke("rollout", "list", "--all").stdout
+    assert msgspec.json.decode(invoke("rollout", "list", "--json").stdout)["left"] == 2
+    assert invoke("rollout", "list", "hello", "--all").exit_code == 2

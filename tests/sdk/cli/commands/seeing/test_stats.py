@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from pilotlight.cli.commands.seeing.stats import lines_of
-from pilotlight_core.model.api.seeing.tally_api import FunctionStats
+from pilotlight_core.model.api.seeing.tally_api import FunctionStats, JobRunStats, Quantiles
 from tests.sdk.cli.seeing_answers import STATS
 
 
@@ -18,6 +18,13 @@ def test_a_function_is_told_line_by_line() -> None:
     assert "p50 21 ms, p95 80.5 ms, p99 1.2 s" in told
     assert "2 calls waited for a start: load 900 ms" in told
     assert "first chunk" not in told
+
+
+def test_runs_of_jobs_have_lines_of_their_own() -> None:
+    jobs = JobRunStats(runs=40, per_s=0.4, failed={"oom": 10}, durations=Quantiles(count=30, p50=90_000.0))
+    told = list(lines_of(FunctionStats(function="a.b", since="", until="", window_s=600.0, jobs=jobs)))
+    assert told[1] == "  jobs        40 runs beside these calls, 0.4/s, 10 oom"
+    assert "p50 90 s" in told[2]
 
 
 def test_a_function_without_calls_is_one_line() -> None:

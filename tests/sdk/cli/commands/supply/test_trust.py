@@ -40,7 +40,7 @@ def test_a_folder_of_weights_is_signed_as_the_standard_tool_verifies_it(tmp_path
     run("new", str(tmp_path / "key"))
     done = run("sign", str(tmp_path / "llama"), "--key", str(tmp_path / "key"))
 
-    assert "llama.sig: 1 files, signed by" in done.stdout
+    assert "llama.sig: 1 file, signed by" in done.stdout
     judge = model_signing.verifying.Config().use_elliptic_key_verifier(public_key=tmp_path / "key.pub")
     judge.verify(tmp_path / "llama", tmp_path / "llama.sig")
 

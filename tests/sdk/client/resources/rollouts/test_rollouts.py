@@ -32,3 +32,12 @@ async def test_a_word_is_sent(platform: ScriptedPlatform, rollouts: RolloutsClie
     platform.will("POST", "/v1/apps/hello/rollout/pause", answer(ROLLOUT | {"paused_by": "key1"}))
     assert (await rollouts.send_word("hello", "pause", "Monday")).paused_by == "key1"
     assert platform.requests[0].json == {"reason": "Monday"}
+
+
+async def test_those_of_all_apps_are_listed(platform: ScriptedPlatform, rollouts: RolloutsClient) -> None:
+    """Of the caller's, or for operators of all tenants."""
+    platform.will("GET", "/v1/rollouts", answer({"rollouts": [ROLLOUT], "left": 1}))
+    found = await rollouts.list_all_rollouts()
+    assert ([one.app for one in found.rollouts], found.left) == (["hello"], 1)
+    await rollouts.list_all_rollouts(of_all=True)
+    assert [request.query for request in platform.requests] == ["", "all=true"]

@@ -1,13 +1,21 @@
-"""Tells webhooks what becomes of rollouts. A delivery's id follows from its event, so one told twice is one."""
+"""Tells webhooks of what is no job: rollouts, levels of functions. A delivery's id follows from its event, so one told
+twice is one.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any, Protocol
 
+import structlog
+
+from pilotlight_core.bus import BusError
 from pilotlight_core.model.api.webhook_api import DeliveryRecord, WebhookRecord
+from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.webhooks.webhook_events import job_event
 from pilotlight_gateway.webhooks.webhook_port import ChangeDelivery
+
+log = structlog.get_logger(__name__)
 
 
 class DeliveryStore(Protocol):
@@ -20,6 +28,16 @@ class DeliveryStore(Protocol):
 
 
 async def notify_webhooks(
+    store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
+) -> None:
+    """Make the deliveries of one event. What goes wrong is logged: whoever tells it goes on."""
+    try:
+        await make_deliveries(store, tenant, event, about, data, at)
+    except (BusError, PilotlightError, OSError) as error:
+        log.warning("webhooks were not told of an event", tenant=tenant, kind=event, error=str(error))
+
+
+async def make_deliveries(
     store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
 ) -> None:
     """Make the deliveries of one event; whoever sends deliveries finds them.
