@@ -59,8 +59,8 @@ class GatewayRollouts:
         self._counts = Counter[str]()
         self.split_counts = Counter[str]()
         """Calls by the side of a rollout on which they were."""
-        teller = RolloutTeller(events=events, hooks=BusWebhooks(bus))
-        self.parts = RolloutParts(store=BusEvidence(bus, region=settings.region), teller=teller)
+        self._events = events
+        self.parts = RolloutParts(store=BusEvidence(bus, region=settings.region))
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
@@ -88,6 +88,7 @@ class GatewayRollouts:
         )  # fmt: skip
         self._calls.drivers.origins.on_begun = running.begun
         parts.recorder.sinks = (*parts.recorder.sinks, sink, pairs)
+        self._calls.drivers.origins.on_failed_start = parts.split_calls.on_failed_start = sink.start_failed
         sender = GateSender(allowed=self._settings.webhook_networks, ca_file=self._settings.webhook_ca_file)
         async with self._feed.running(), sender.running(), asyncio.TaskGroup() as group:
             keeper = self._keeper(parts, registry, sender)
@@ -120,7 +121,7 @@ class GatewayRollouts:
                 breaker_of=lambda version: fleet.breaker_of(version, time.monotonic()),
             ),
             gates=RolloutGates(sender=sender),
-            tell=self.parts.teller.notify,
+            notify_all=RolloutTeller(registry=registry, events=self._events, hooks=BusWebhooks(self._bus)).notify_all,
             rate_of=CallRates(parts.tallies).per_hour,
             check=check,
             counts=self._counts,

@@ -369,7 +369,7 @@ def _rollout_desk(parts: HttpParts, shared: _Shared) -> RolloutDesk:
     )  # fmt: skip
     return RolloutDesk(
         registry=parts.registry, schemas=parts.schemas, moves=AppMoves(registry=parts.registry), views=views,
-        teller=parts.rollouts.teller, rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
+        rate_of=CallRates(parts.tallies).per_hour, networks=parts.networks,
     )  # fmt: skip
 
 

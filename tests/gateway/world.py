@@ -71,7 +71,6 @@ from pilotlight_gateway.oidc.issuers import Issuers
 from pilotlight_gateway.oidc.jwks_source import MemoryJwksSource
 from pilotlight_gateway.oidc.token_authenticator import TokenAuthenticator
 from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
-from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.rollouts.rollout_parts import RolloutParts
 from pilotlight_gateway.schemas.schema_validators import Validators
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
@@ -305,9 +304,7 @@ class Parts:
             readiness=self.readiness,
             registry=self.registry,
             requests=self.requests,
-            rollouts=RolloutParts(
-                store=self.evidence, teller=RolloutTeller(events=self.event_log, hooks=self.webhooks)
-            ),
+            rollouts=RolloutParts(store=self.evidence),
             schemas=VersionSchemas(self.blobs),
             supply=self.supply,
             stopper=self.stopper,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import threading
 import time
 from functools import partial
@@ -85,3 +86,47 @@ def test_fifty_kills_of_the_judge_change_no_bit(pair: Platform, tmp_path: Path) 
         return calls > KILLS and stored == folded
 
     wait_until(at_rest, "the evidence is that of one fold", 30.0)
+
+
+WORDS = ("pause", "resume", "pause", "freeze", "abort")
+SAID = ["is started by", "Paused by", "Paused by", "Frozen by", "Aborted by"]
+"""What is told of them, and of the start; going on is no news."""
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_what_becomes_of_a_rollout_is_told_once_though_each_gateway_that_wrote_it_dies(
+    pair: Platform, tmp_path: Path
+) -> None:
+    """Both are killed as soon as a person has the answer: the news stand in the record, and the next keeper tells
+    them.
+    """
+    pair.deploy(Path(write_app(tmp_path, WORKS)))
+    words = ("--steps", "50,100", "--every", "10h", "--pairs", "0")
+    pair.cli("deploy", write_app(tmp_path, "return 2 - 1"), "--rollout", *words)
+    began = rollout_of(pair)["id"]
+    for word in WORDS:
+        answer = wait_until(partial(_said, pair, word), f"{word} is taken", 60.0)
+        assert answer.status_code == 200, (word, answer.text, rollout_of(pair))
+        before = {part: pair.signal(part, signal.SIGKILL) for part in PARTS}
+        for part, pid in before.items():
+            wait_until(partial(_is_back, pair, part, pid), "it is back", 30.0)
+
+    def told() -> list[str]:
+        shown = json.loads(pair.cli("events", "--kind", "rollout", "--json").stdout)["events"]
+        return [event["says"] for event in shown if event["facts"]["rollout"] == began]
+
+    wait_until(lambda: all(any(each in says for says in told()) for each in SAID), "all is told", 60.0)
+    time.sleep(1.0)  # and nothing twice
+    of_people = [says for says in told() if " by " in says]
+    assert len(of_people) == len(SAID), of_people
+    assert all(says.count(each) == 1 for says, each in zip(of_people, SAID, strict=True))
+    pair.cli("app", "stop", "shop")
+
+
+def _said(pair: Platform, word: str) -> httpx.Response | None:
+    try:
+        answer = pair.http.post(f"/v1/apps/shop/rollout/{word}", json={})
+    except httpx.TransportError:
+        return None
+    return answer if answer.status_code != 503 else None

@@ -25,7 +25,7 @@ from pilotlight import App
 app = App("shop")
 
 
-@app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
+@app.gpu_function(min_containers=1, max_containers=1, {tries}, forecast=False)
 def price(item: str = "") -> int:
     time.sleep({seconds})
     {body}
@@ -33,9 +33,9 @@ def price(item: str = "") -> int:
 WORKS, FAILS, WORKS_TOO = "return 1", "print('no price', flush=True); raise ValueError('no price')", "return 1 + 0"
 
 
-def write_app(folder: Path, body: str, seconds: float = 0.02) -> str:
+def write_app(folder: Path, body: str, seconds: float = 0.02, tries: str = "idempotent=True, retries=0") -> str:
     file = folder / "app.py"
-    file.write_text(CODE.format(body=body, seconds=seconds))
+    file.write_text(CODE.format(body=body, seconds=seconds, tries=tries))
     return str(file)
 
 
@@ -108,12 +108,14 @@ SEEN, BACK_S = 5, 1.0
 
 
 @pytest.mark.long
-def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path: Path) -> None:
+@pytest.mark.parametrize("tries", ["idempotent=True, retries=0", "retries=2", "idempotent=True, retries=2"])
+def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path: Path, tries: str) -> None:
     """At one percent of 200 calls a second: five callers at most see anything but the old version's answer, and nothing
-    is split any more a second after the third failure.
+    is split any more a second after the third failure. A call that it has failed it does not try again, so that each
+    failure is one of another call.
     """
-    platform.deploy(Path(write_app(tmp_path, WORKS, 0.0)))
-    canary = write_app(tmp_path, FAILS, 0.0)
+    platform.deploy(Path(write_app(tmp_path, WORKS, 0.0, tries)))
+    canary = write_app(tmp_path, FAILS, 0.0, tries)
     wrong: list[Any] = []
     over = threading.Event()
 
@@ -140,15 +142,18 @@ def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path:
     back = rollout_of(platform)
     assert back["verdict"] == "regressed"
     assert len(wrong) <= SEEN
-    failures = sorted(third_failure(platform))
-    assert back["since"] - failures[2] <= BACK_S
+    failures = sorted(failed_calls(platform, back["started_at"]))
+    assert len(failures) > 1
+    assert len({call for _, call in failures}) == len(failures)
+    third = failures[2][0] if len(failures) > 2 else back["since"]
+    assert back["since"] - third <= BACK_S
 
 
-def third_failure(platform: Platform) -> Iterator[float]:
-    """When calls of the new version have failed, by its log, in unix seconds."""
+def failed_calls(platform: Platform, since: float) -> Iterator[tuple[float, str]]:
+    """When the new version has failed which call, by its log, in unix seconds."""
     for line in platform.logs("shop", "price"):
-        if "no price" in line["text"]:
-            yield float(line["at"])
+        if line["text"] == "no price" and line["at"] >= since:
+            yield float(line["at"]), str(line["call"])
 
 
 SERVES = """

@@ -116,6 +116,8 @@ class CallPipeline:
             gateway_ms=0.0 if self._at else call.gateway_ms,
             start_hook=None if self._at else call.start_hook,
             lost_ms=max(0.0, call.lost_ms - self._execute_ms()),
+            side=call.side,
+            split=-1 if self._at else call.split,  # what has begun on a side ends there
         )
 
     def _execute_ms(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from pilotlight_gateway.calls.call_responses import usage_of
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
+    FailedStart,
     HoldJournal,
     RelayChunks,
     ReportStage,
@@ -31,6 +32,7 @@ from pilotlight_gateway.calls.effects import (
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.router import Router
@@ -56,6 +58,8 @@ class EffectRunner:
     """By call id: when its origin's `tick` is due."""
     prices: PriceBook
     """What failed calls are told to be billed by."""
+    start_failed: Callable[[PreparedCall, str, CallResult | None], None]
+    """Told of a call as its caller made it, the code of what its start came to, and how far that was."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
         """Perform an origin's effects, and set its alarm."""
@@ -76,8 +80,8 @@ class EffectRunner:
                     self._send_control(effect)
                 case FailCall():
                     self._fail(live, effect, at)
-                case ReportStage():
-                    self._report_stage(live, effect)
+                case ReportStage() | FailedStart():
+                    self._report(live, effect)
                 case HoldJournal():
                     self._hold_journal(live, effect, at)
         self._set_alarm(live)
@@ -128,7 +132,10 @@ class EffectRunner:
             live.fail(error)
             self.perform(live, live.origin.cancel(), at)
 
-    def _report_stage(self, live: InFlightCall, effect: ReportStage) -> None:
+    def _report(self, live: InFlightCall, effect: ReportStage | FailedStart) -> None:
+        if isinstance(effect, FailedStart):
+            self.start_failed(live.call, effect.code, effect.course)
+            return
         live.report_stage(effect.name, effect.ms, effect.detail)
         if effect.detail:  # it moves, or cannot any more
             log.info("a stream is told", call=live.call.call_id, stage=effect.name, **effect.detail)

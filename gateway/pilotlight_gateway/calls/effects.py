@@ -10,7 +10,9 @@ import msgspec
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.call_messages import Cancel, Grant, Run, Window
 from pilotlight_core.model.messages.scheduling import Enqueue, HandBack, Settle, Withdraw
+from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 
 
 class SendRun(msgspec.Struct, frozen=True):
@@ -51,6 +53,14 @@ class HoldJournal(msgspec.Struct, frozen=True):
     size: int
 
 
+class FailedStart(msgspec.Struct, frozen=True):
+    """To whoever compares versions: a start has failed, and the call is run again."""
+
+    code: str
+    course: CallResult
+    """Its container, and its place there."""
+
+
 class FailCall(msgspec.Struct, frozen=True, kw_only=True):
     """To the caller: the call has failed. Nothing follows."""
 
@@ -69,7 +79,21 @@ Effect = (
     | RelayChunks
     | ReportStage
     | HoldJournal
+    | FailedStart
     | CallResult
     | FailCall
 )
 """A `CallResult` is for the caller: the call has succeeded. Nothing follows."""
+
+
+def failed_start(call: PreparedCall, code: str, attempts: Attempts) -> list[Effect]:
+    """What is to be done because a start of a call that is run again has failed: nothing, if it is not compared."""
+    grant = attempts.grant
+    if grant is None or call.side is None or not call.side.rho:
+        return []
+    course = CallResult(output=b"", container=grant.container, nth=attempts.nth, batch=attempts.batch)
+    return [FailedStart(code, course)]
+
+
+def ignore_failed_start(_call: PreparedCall, _code: str, _course: CallResult | None) -> None:
+    """In place of whoever compares versions, where nobody does."""

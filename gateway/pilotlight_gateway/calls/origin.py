@@ -19,7 +19,8 @@ Only the origin sends the call to an agent, retries it and cancels it. Its rules
 3. A call that counts as started and was lost with its container or node is run again only if the function is
    idempotent, and not for ever (`Retries`); otherwise it fails with `container_died`, or with `preempted` where the
    node is taken away. If nobody says how it ended, what it did stays billed: the next start is not, for so long.
-4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time.
+4. A call whose code raised is run again `retries=` times, after a backoff, if the deadline leaves time. What the new
+   version of a rollout has failed (here, or as in 3) the old one runs (`SplitCalls`): here the call fails.
 5. Once a chunk was relayed, a call is never run again: its caller has a part of the first answer. A resumable stream
    goes on from its journal instead, a few times (`Retries`): what its caller has is not relayed again.
 6. The deadline ends everything, with a `Cancel` to the agent that has the call.
@@ -53,7 +54,7 @@ from pilotlight_core.model.messages.call_messages import (
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
-from pilotlight_gateway.calls.effects import Effect, FailCall, SendControl, SendRun
+from pilotlight_gateway.calls.effects import Effect, FailCall, SendControl, SendRun, failed_start
 from pilotlight_gateway.calls.outcomes import call_failures
 from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
@@ -386,7 +387,7 @@ class Origin:
                 self._resume_at = at + self._retries.backoff_s
                 self._retries = self._retries.after_raise()
                 self.state = OriginState.WAITING
-                return [over]
+                return [over, *failed_start(self.call, "function_raised", self.attempts)]
             case Outcome.DIED | Outcome.CANCELLED:
                 if self._journal is not None and ended.by_tenant:
                     self._journal.charge_repeats()
@@ -418,12 +419,13 @@ class Origin:
     def _again_or_died(self, reason: str, at: float, *, preempted: bool) -> list[Effect]:
         if self._journal is not None:
             return self._move(self._journal, reason, at, preempted=preempted)
-        if not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
-            error = call_failures.preempted(reason) if preempted else call_failures.died(reason)
-            return self._fail(error)
+        is_left = self.call.is_tried_once and not preempted
+        if is_left or not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
+            return self._fail(call_failures.preempted(reason) if preempted else call_failures.died(reason))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
-        return [self._enqueue(at, admitted=True)]
+        failed = [] if preempted else failed_start(self.call, "container_died", self.attempts)
+        return [*failed, self._enqueue(at, admitted=True)]
 
     def _resume_point(self) -> ResumePoint | None:
         if self._journal is None:
@@ -454,7 +456,8 @@ class Origin:
 
     def _may_retry(self, at: float) -> bool:
         call = self.call
-        return self._retries.may_retry(call.version.spec, at, call.deadline_at) and not self._has_relayed
+        may_be = not call.is_tried_once and not self._has_relayed
+        return may_be and self._retries.may_retry(call.version.spec, at, call.deadline_at)
 
     @property
     def _has_relayed(self) -> bool:

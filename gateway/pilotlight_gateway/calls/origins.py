@@ -28,10 +28,13 @@ from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
+from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effect_runner import EffectRunner
+from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
+from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -91,6 +94,8 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
+        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
+        """Told of starts of compared calls that failed and are run again; who compares versions sets it."""
         self.on_begun: Callable[[InFlightCall, Started, float], None] = lambda _live, _started, _at: None
         """Told of calls of rollouts that begin."""
         self.set_prices(standard_book())
@@ -107,6 +112,7 @@ class Origins:
             usage_tracker=self._usage_tracker,
             alarms=self._alarms,
             prices=prices,
+            start_failed=lambda call, code, course: self.on_failed_start(call, code, course),
         )
         self._perform = self._runner.perform
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pilotlight_core.model.messages.call_messages import WINDOW, CallDescriptor, Grant, ResumePoint, Run
 from pilotlight_core.model.pipelines.pipeline import HookKind
+from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.rollouts.split_units import SaysWho
 from pilotlight_core.model.spec import MethodSpec, Priority, VersionRecord
@@ -134,6 +135,11 @@ class PreparedCall:
         """Of a stream whose first chunk has come."""
         self.is_recorded = False
         """Whether its end was counted."""
+
+    @property
+    def is_tried_once(self) -> bool:
+        """Whether a version that has failed it does not try again: of a rollout the old one runs it then."""
+        return self.side is not None and self.side.arm is Arm.CANARY
 
     def instead(
         self,

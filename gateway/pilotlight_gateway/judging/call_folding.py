@@ -16,7 +16,7 @@ from pilotlight_gateway.judging.batch_observations import (
     MeasuredAmount,
     PendingBatch,
 )
-from pilotlight_gateway.judging.failures import DEADLY, MOST_HANGING, OF_VERSION, is_repeated
+from pilotlight_gateway.judging.failures import DEADLY, MOST_HANGING, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
@@ -40,6 +40,8 @@ def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
         _fold_pair(evidence, call)
     elif call.rho <= 0.0:
         _fold_history(evidence, call)
+    elif call.also_failed and call.call_id in evidence.failed:
+        _take_back(evidence, call)
     elif call.is_running:
         _fold_running(evidence, call, canary=canary)
     else:
@@ -102,6 +104,15 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
     if evidence.speeds is not None and call.container and (reading := evidence.strata.measure(call)) is not None:
         evidence.speeds.note(call.container, reading.latency)
     evidence.strata.learn(call)
+
+
+def _take_back(evidence: FunctionEvidence, call: ComparedCall) -> None:
+    """The new version's failure counted as soon as it was known. The old version has failed on it too: nobody did."""
+    evidence.leave_out("the old version failed on it too")
+    rho, *factors = evidence.failed.pop(call.call_id)
+    evidence.crash.undo(factors)
+    if (errors := evidence.events.get("errors")) is not None:
+        errors.undo(rho=rho)
 
 
 def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
@@ -168,6 +179,8 @@ def _fold_failure(evidence: FunctionEvidence, call: ComparedCall, batch: Pending
     if not canary:
         evidence.crash.note_other(failed=failed)
         return
+    if failed:
+        keep(evidence.failed, call.call_id, [call.rho, *evidence.crash.factors(failed=True)])
     evidence.crash.note(failed=failed)
 
 

@@ -26,6 +26,9 @@ PAIRS_S = 3_600.0
 """How long pairs are gathered at most."""
 QUIET_S = 600.0
 """How long E is below `HOLD` before a ramp goes on."""
+HEARD_S = 5.0
+"""How long nodes are listened to before the old version counts as one without containers, and so without calls to lose:
+one that starts just now has calls that wait for it."""
 DRAIN_S = 900.0
 """How long a rollout rolls back at most: what runs then is left to its timeout."""
 
@@ -52,6 +55,8 @@ class DecisionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Why a policy, or a key, that has changed since refuses the new version by now; "": none does."""
     is_ready: bool = False
     """Whether the canary and its twin have the containers that they start with."""
+    has_containers: bool = True
+    """Whether the old versions have any, ready or not, as far as nodes have said."""
     has_shadows: bool = False
     """Whether pairs of shadows can be made of a function that takes part."""
     carried: int = WHOLE
@@ -129,6 +134,8 @@ def _begun(evidence: Evidence, rollout: Rollout, at: float, facts: DecisionFacts
         if facts.checks:
             return _rolled_back(facts.checks, verdict, marked=False)
         return _moved(rollout, at, RolloutState.STARTING, verdict)
+    if not facts.has_containers and at - rollout.since < HEARD_S:
+        return RolloutDecision(verdict=verdict)
     if not facts.is_ready:
         return _held(rollout, at, "no_capacity", verdict)
     if facts.has_shadows and rollout.terms.pairs > 0 and is_judged(evidence, rollout):

@@ -56,6 +56,8 @@ class FunctionEvidence(msgspec.Struct):
     """By reason, calls that were not compared."""
     dead: dict[str, float] = {}
     """Containers whose death was counted."""
+    failed: dict[str, list[float]] = {}
+    """Calls of the canary that failed: rho, and the factors of the guard on crashes."""
     told: dict[str, float] = {}
     """Calls and batches that were slow before they ended, until they have."""
     parted: dict[str, bool] = {}

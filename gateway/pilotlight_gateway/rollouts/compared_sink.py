@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
-from pilotlight_gateway.splits.split_calls import STALE, may_repeat
+from pilotlight_gateway.splits.split_calls import FAILED, STALE
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
 HISTORY_CALLS = 4_000
@@ -26,6 +27,11 @@ READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
 """Calls of one container that end within so long ran in one batch, if their agent does not number batches."""
+TOLD = 10_000
+"""Calls of which it is known that a failed start was told."""
+ASKED_S = 0.25
+"""How long the judge hears nothing of a failure of the new version while the old one is asked the same: an input on
+which both fail is nobody's fault. A slower answer takes back what was told."""
 _decode = msgspec.msgpack.Decoder().decode
 
 
@@ -37,16 +43,46 @@ class ComparedSink:
         records: RolloutRegistry,
         note: Callable[[str, str, ComparedCall], None],
         wall: Callable[[], float] = time.time,
+        later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
+        """`later` calls back after so many seconds; None: the running loop does."""
         self._records = records
         self._note = note
         self._wall = wall
         self._history: LRUCache[str, int] = LRUCache(256)
         """By rollout, the calls that were told as its history."""
+        self._failed: LRUCache[str, str] = LRUCache(TOLD)
+        """The container in which a call has failed first, of calls of which that is told: it is what they count for."""
+        self._held: dict[str, ComparedCall] = {}
+        """What is told of a call as soon as it is known what the old version makes of it."""
+        self._later = later
+
+    def start_failed(self, call: PreparedCall, code: str, course: CallResult | None) -> None:
+        """A start has failed, and the call is run again: on either side that is what it counts for."""
+        side, rollout = call.side, self._rollout_of(call)
+        if rollout is None or side is None or not side.rho or call.call_id in self._failed:
+            return
+        self._failed[call.call_id] = course.container if course is not None else ""
+        told = self._compared(rollout, side, call, code, course, {}, 0.0)
+        if side.arm is not Arm.CANARY:
+            self._note(call.version.tenant, call.version.app, told)
+            return
+        self._held[call.call_id] = told
+        later = asyncio.get_running_loop().call_later if self._later is None else self._later
+        later(ASKED_S, lambda: self._let_go(call))
+
+    def _let_go(self, call: PreparedCall, *, also_failed: bool = False) -> None:
+        """Tell what is held of a call, if anything is."""
+        if (told := self._held.pop(call.call_id, None)) is not None:
+            told = msgspec.structs.replace(told, also_failed=also_failed)
+            self._note(call.version.tenant, call.version.app, told)
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
         side, rollout = call.side, self._rollout_of(call)
         if side is None or rollout is None or result.moved == STALE:
+            return
+        if self._failed.pop(call.call_id, None) is not None:
+            self._let_go(call)
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
@@ -66,9 +102,14 @@ class ComparedSink:
             return
         if (side := call.side) is None or not side.rho:
             return
-        stages = failed.course.stages if failed.course is not None else {}
-        told = self._compared(rollout, side, call, failed.code, failed.course, stages, failed.total_ms)
-        if has_failed_twice(call, failed.code):
+        first, course = self._failed.pop(call.call_id, None), failed.course
+        stages = course.stages if course is not None else {}
+        told = self._compared(rollout, side, call, failed.code, course, stages, failed.total_ms)
+        if first is not None:
+            also_failed = side.arm is Arm.CANARY and failed.code in FAILED and told.container != first
+            if call.call_id in self._held or not also_failed:
+                self._let_go(call, also_failed=also_failed)
+                return
             told = msgspec.structs.replace(told, also_failed=True)
         self._note(call.version.tenant, call.version.app, told)
 
@@ -166,13 +207,6 @@ class ComparedSink:
             is_cold=result is not None and result.cold_start is not None, pair=pair.primary.call_id,
             differs=side.differs,
         )  # fmt: skip
-
-
-def has_failed_twice(call: PreparedCall, code: str) -> bool:
-    """Whether the old version has failed on a call of the new one as well: such a call is run again there, and this is
-    what that came to.
-    """
-    return call.side is not None and call.side.arm is Arm.CANARY and may_repeat(call.version.spec, code)
 
 
 def _batch_of(result: CallResult, size: int, at: float) -> str:

@@ -13,7 +13,7 @@ from pilotlight_core.host.outbound.address_policy import Network
 from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import VERSION_PIN, token
-from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started
+from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started, with_news
 from pilotlight_core.model.rollouts.rollout_record import (
     SALT_BYTES,
     Cohort,
@@ -27,10 +27,8 @@ from pilotlight_core.model.rollouts.rollout_record import (
 from pilotlight_core.model.rollouts.shadow_rules import why_no_shadows
 from pilotlight_core.model.spec import AppRecord, Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.judging.decisions import RolloutNews
 from pilotlight_gateway.judging.verdicts import UNDER
 from pilotlight_gateway.judging.visible_regressions import visible_sentences
-from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.rollouts.rollout_views import RolloutViews
 from pilotlight_gateway.schemas.schema_compat import SchemaChange, breaking_changes
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
@@ -51,7 +49,6 @@ class RolloutDesk:
     schemas: VersionSchemas
     moves: AppMoves
     views: RolloutViews
-    teller: RolloutTeller
     rate_of: Callable[[Sequence[str]], Awaitable[float]]
     networks: Sequence[Network] = ()
     """That gates may be in although they are not public."""
@@ -85,15 +82,16 @@ class RolloutDesk:
             salt=secrets.token_bytes(SALT_BYTES), since=at, started_at=at, by=principal.key_id,
         )  # fmt: skip
 
+        says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
+
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
-            return started(present, principal.tenant, app, made, retry=asked.retry)
+            begun = started(present, principal.tenant, app, made, retry=asked.retry)
+            return with_news(begun, "rollout.started", says, at)
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         rollout = changed.running if changed is not None else None
         if changed is None or rollout is None:
             raise Conflict(f"The rollout of {app} was changed meanwhile.")
-        says = f"The rollout of {', '.join(sorted(canary))} is started by {principal.key_id}."
-        await self.teller.notify(changed, rollout, RolloutNews("rollout.started", says), at)
         why = next((fault for one in versions if (fault := why_no_shadows(one.spec))), "")
         why = why or ("" if self.has_pairs else "this platform runs none")
         warnings = [f"{one.method} ({one.part}): {one.says}" for one in changes]
@@ -122,13 +120,14 @@ class RolloutDesk:
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
             if present is None:
                 raise NotFound(f"{app} has had no rollout.")
-            return with_word(present, word, why, at)
+            after = with_word(present, word, why, at)
+            if after is present or (kind := TOLD.get(word)) is None:
+                return after
+            return with_news(after, kind, f"{DONE[word]} by {why}.", at)
 
         changed = await self.registry.change_rollout(principal.tenant, app, change)
         if changed is None or changed.rollout is None:
             raise NotFound(f"{app} has had no rollout.")
-        if (kind := TOLD.get(word)) is not None:
-            await self.teller.notify(changed, changed.rollout, RolloutNews(kind, f"{DONE[word]} by {why}."), at)
         return self.views.view(record, changed.rollout, changed.rollout.verdict)
 
     async def _promote(self, tenant: str, app: str) -> None:

@@ -17,6 +17,7 @@ from pilotlight_gateway.judging.decisions import DecisionFacts
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 OPEN = "open"
+STARTING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING})
 
 
 class CountedContainers(NamedTuple):
@@ -26,6 +27,12 @@ class CountedContainers(NamedTuple):
     """Containers that take calls."""
     busy: Mapping[str, int]
     """Calls that run in any."""
+    starting: Mapping[str, int]
+    """Containers that will take calls."""
+
+    def of_old(self, version: str) -> int:
+        """The containers of an old version: while none is ready those that start, for calls wait for them."""
+        return self.ready.get(version, 0) or self.starting.get(version, 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,58 +61,60 @@ def facts_of(
     calls_per_hour: float,
 ) -> DecisionFacts:
     """The facts of an instant."""
-    ready, busy = containers
     record = sources.registry.app_nowait(tenant, app)
     ours = {*rollout.canary.values(), *rollout.twins.values()}
     shut = next((name for name, version in rollout.canary.items() if sources.breaker_of(version) == OPEN), "")
     return DecisionFacts(
         checks=checks,
         refused=refused,
-        is_ready=is_ready(rollout, ready),
+        is_ready=is_ready(rollout, containers),
+        has_containers=all(containers.of_old(version) for version in rollout.control.values()),
         has_shadows=sources.has_pairs and bool(rollout.twins) and bool(paired_functions(sources.registry, rollout)),
-        carried=carried(rollout, ready),
+        carried=carried(rollout, containers),
         gate=gate,
         breaker=shut,
         superseded=why_superseded(rollout, record),
         calls_per_hour=calls_per_hour,
         is_promoted=is_promoted(rollout, record),
-        is_drained=not any(busy.get(version, 0) for version in ours),
+        is_drained=not any(containers.busy.get(version, 0) for version in ours),
     )
 
 
 def counted(reports: Iterable[NodeReport]) -> CountedContainers:
     """What nodes say of the containers of each version."""
-    ready, busy = Counter[str](), Counter[str]()
+    ready, busy, starting = Counter[str](), Counter[str](), Counter[str]()
     for report in reports:
         for container in report.containers:
             busy[container.version] += container.running
-            if container.state is ContainerState.READY and not report.draining:
-                ready[container.version] += 1
-    return CountedContainers(ready, busy)
+            if not report.draining:
+                ready[container.version] += container.state is ContainerState.READY
+                starting[container.version] += container.state in STARTING
+    return CountedContainers(ready, busy, starting)
 
 
-def is_ready(rollout: Rollout, ready: Mapping[str, int]) -> bool:
+def is_ready(rollout: Rollout, containers: CountedContainers) -> bool:
     """Whether the canary, and its twin where one is wanted, have a container wherever the old version has one."""
     compared = rollout.control.keys() & rollout.canary.keys()
     if rollout.terms.twin and not rollout.twins.keys() >= compared:
         return False
     for function in compared:
         sides = [rollout.canary[function], *([rollout.twins[function]] if rollout.terms.twin else [])]
-        if ready.get(rollout.control[function], 0) and not all(ready.get(version, 0) for version in sides):
+        has_all = all(containers.ready.get(version, 0) for version in sides)
+        if containers.of_old(rollout.control[function]) and not has_all:
             return False
     return True
 
 
-def carried(rollout: Rollout, ready: Mapping[str, int]) -> int:
+def carried(rollout: Rollout, containers: CountedContainers) -> int:
     """The share that ready capacity of every function carries, of the canary and of the twin beside it.
 
     Its caller is on one side in all functions, so the function with the least capacity counts.
     """
-    steps, step = rollout.terms.steps, rollout.step
+    steps, step, ready = rollout.terms.steps, rollout.step, containers.ready
     aim = steps[step] if 0 <= step < len(steps) and rollout.share < steps[step] else next_share(rollout)
     found = aim
     for function in rollout.control.keys() & rollout.canary.keys():
-        whole = ready.get(rollout.control[function], 0)
+        whole = containers.of_old(rollout.control[function])
         found = min(found, share_carried(aim, ready=ready.get(rollout.canary[function], 0), whole=whole))
         if (twin := rollout.twins.get(function)) is not None and rollout.terms.twin:
             of_twin = share_carried(WHOLE, ready=ready.get(twin, 0), whole=whole)

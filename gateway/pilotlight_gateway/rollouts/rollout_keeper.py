@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, PilotlightError, QuotaExceeded
-from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back
+from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, with_news
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import Mode, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
@@ -71,9 +71,6 @@ class _Told(NamedTuple):
     """Whether they are written."""
 
 
-Tell = Callable[[RolloutRecord, Rollout, RolloutNews, float], Awaitable[None]]
-
-
 @dataclass(kw_only=True)
 class RolloutKeeper:
     """`wall`: unix seconds."""
@@ -85,7 +82,8 @@ class RolloutKeeper:
     """`Deployer.twin`."""
     sources: FactSources
     gates: RolloutGates
-    tell: Tell
+    notify_all: Callable[[RolloutRecord], Awaitable[None]]
+    """Tells what is to be told of a rollout, and notes in its record that it was."""
     rate_of: Callable[[Sequence[str]], Awaitable[float]]
     """Calls an hour of functions (`tenant:app.function`); 0: it is not known."""
     check: Callable[[RolloutRecord, Rollout], Awaitable[str]]
@@ -105,6 +103,7 @@ class RolloutKeeper:
         self._held.clear()
         self._told.clear()
         async with asyncio.TaskGroup() as asking:
+            notifying = asking.create_task(self._notify(lease))  # whoever listens slowly holds no rollout
             while lease.valid(time.monotonic()):
                 running = [record for record in self.registry.iter_rollouts() if record.running is not None]
                 containers = counted(self.sources.reports() if running else ())
@@ -112,6 +111,23 @@ class RolloutKeeper:
                     if lease.valid(time.monotonic()):
                         await self._keep_safely(asking, record, containers)
                 await asyncio.sleep(EVERY_S)
+            notifying.cancel()
+
+    async def _notify(self, lease: Lease) -> None:
+        """Tell what became of rollouts, whoever has moved them."""
+        while lease.valid(time.monotonic()):
+            for record in list(self.registry.iter_rollouts()):
+                if record.untold:
+                    await self._notify_safely(record)
+            await asyncio.sleep(EVERY_S)
+
+    async def _notify_safely(self, record: RolloutRecord) -> None:
+        try:
+            await self.notify_all(record)
+        except (BusError, OSError, KeyConflict) as error:
+            log.warning("news of a rollout are told again", tenant=record.tenant, app=record.app, error=str(error))
+        except Exception:
+            log.exception("news of a rollout were not told", tenant=record.tenant, app=record.app)
 
     async def _keep_safely(
         self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers
@@ -276,8 +292,6 @@ class RolloutKeeper:
         if not taken or changed is None or changed.rollout is None:
             return
         self.counts[decision.action.value] += 1
-        for news in decision.news:
-            await self.tell(changed, changed.rollout, news, at)
 
     async def _promoted(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision) -> RolloutDecision:
         """Put the new versions into service; what is said of the rollout then."""
@@ -301,7 +315,15 @@ class RolloutKeeper:
 
 
 def after(record: RolloutRecord, decision: RolloutDecision, at: float) -> RolloutRecord:
-    """The record when a decision on its running rollout is written. Pure."""
+    """The record when a decision on its running rollout is written, with what is to be told of that. Pure."""
+    written = _moved_on(record, decision, at)
+    if written is not record:
+        for news in decision.news:
+            written = with_news(written, news.kind, news.says, at)
+    return written
+
+
+def _moved_on(record: RolloutRecord, decision: RolloutDecision, at: float) -> RolloutRecord:
     rollout = record.running
     if rollout is None:
         return record

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
-from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,4 +12,3 @@ class RolloutParts:
     """Whoever makes a gateway makes them."""
 
     store: EvidenceStore
-    teller: RolloutTeller

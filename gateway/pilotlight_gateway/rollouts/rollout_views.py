@@ -83,7 +83,7 @@ class RolloutViews:
             if (one := record.rollout) is not None and tenant in (None, record.tenant)
         ]  # fmt: skip
         found.sort(key=lambda pair: (not pair[1].is_running, -pair[1].since, pair[0].tenant, pair[0].app))
-        ready, _ = counted(self.reports())
+        ready = counted(self.reports()).ready
         views = []
         for place, (rollouts, one) in enumerate(found[:LISTED]):
             if (record := self.registry.app_nowait(rollouts.tenant, rollouts.app)) is not None:
@@ -95,7 +95,7 @@ class RolloutViews:
         self, record: AppRecord, rollout: Rollout, verdict: Verdict, seen: tuple[GuardView, ...] = ()
     ) -> RolloutView:
         """A rollout as people see it."""
-        ready, _ = counted(self.reports())
+        ready = counted(self.reports()).ready
         return rollout_view(record, rollout, verdict, ready, seen)
 
     async def _listed(self, record: RolloutRecord, rollout: Rollout) -> Verdict:

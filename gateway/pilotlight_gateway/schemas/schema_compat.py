@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from pilotlight_core.model.spec import MethodSpec
+from pilotlight_gateway.schemas.plain_schemas import plain_schema, unjudged_words
 
 WITHIN_S = 10.0
 MEMORY = 512 * 2**20
@@ -28,8 +29,6 @@ AT_ONCE = 2
 """Processes that compare."""
 SAMPLES = 2_000
 DEEPEST = 6
-UNPROVEN = frozenset({"pattern", "format"})
-"""Keywords whose changes the library does not judge."""
 WITNESS = 500
 
 
@@ -89,8 +88,9 @@ def _change(
 ) -> SchemaChange | None:
     if why := answer.get("why"):
         return SchemaChange(method=name, part=part, says=f"unproven: {why}")
-    if answer["fits"] and (changed := _unjudged(old, new)):
-        return SchemaChange(method=name, part=part, says=f"unproven: its {' and '.join(changed)} changed")
+    if answer["fits"] and (changed := unjudged_words(old, new)):
+        says = f"unproven: {' and '.join(changed)} changed, or cannot be judged"
+        return SchemaChange(method=name, part=part, says=says)
     if answer["fits"]:
         return None
     what = "the new version refuses" if part == "input" else "the old version never answered"
@@ -131,26 +131,12 @@ def _read(line: bytes) -> dict[str, Any]:
     return answer if known else FAILED
 
 
-def _unjudged(old: Any, new: Any) -> list[str]:
-    """The keywords of `UNPROVEN` that are not the same in both."""
-    return sorted(word for word in UNPROVEN if _values_of(old, word) != _values_of(new, word))
-
-
-def _values_of(schema: Any, word: str) -> list[str]:
-    if isinstance(schema, dict):
-        own = [str(schema[word])] if isinstance(schema.get(word), str) else []
-        return own + [value for key in sorted(schema) for value in _values_of(schema[key], word)]
-    if isinstance(schema, list):
-        return [value for each in schema for value in _values_of(each, word)]
-    return []
-
-
 def compare(part: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Whether what the one takes the other takes too, and a value that it does not."""
     import jsoncompat
     import jsonschema_rs
 
-    before, after = json.dumps(old), json.dumps(new)
+    before, after = json.dumps(plain_schema(old)), json.dumps(plain_schema(new))
     if jsoncompat.check_compat(before, after, "deserializer" if part == "input" else "serializer"):
         return {"fits": True, "witness": ""}
     source, against = (before, new) if part == "input" else (after, old)

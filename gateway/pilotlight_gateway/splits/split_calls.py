@@ -2,13 +2,14 @@
 
 A home refuses a call whose side was chosen by an older record than its own; the record is read from the bus then, and
 the call is chosen for anew: at its own age, under its own id. A call that the new version has not started, or has
-failed where it may be repeated, is run by the old one, once: its caller sees no error, the judge does.
+failed where it may be repeated, is run by the old one: its caller sees no error, the judge does, and at once. That was
+one of the runs that `retries=` allows.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from pilotlight_gateway.calls.call_port import (
     ChunkTaker,
     RelayedCalls,
 )
+from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
 from pilotlight_gateway.judging.failures import OF_VERSION
@@ -92,6 +94,8 @@ class SplitCalls(RelayedCalls):
         super().__init__(calls)
         self._registry = registry
         self._splits = splits
+        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
+        """Told of calls that the new version has failed, before the old one runs them; who compares sets it."""
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         return self._calls.begin(call, waiter)
@@ -161,6 +165,8 @@ class SplitCalls(RelayedCalls):
         if not may_move(call, error):
             raise error
         version = call.version
+        if error.wire_code in OF_VERSION:
+            self.on_failed_start(call, *left_of(error))
         try:
             async with asyncio.timeout(READ_S):
                 record = await self._registry.rollout(version.tenant, version.app)
@@ -195,6 +201,10 @@ class SplitCalls(RelayedCalls):
         self, call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Side | None, split: int
     ) -> PreparedCall:
         method = call.method if version.id == call.version.id else method_for(call, version)
+        if method is None and error.wire_code in FAILED:  # then it is the one that is to run it again
+            version, method = call.version, call.method
+        if error.wire_code == "function_raised":
+            version = once_less(version)
         if method is None:
             raise Unavailable(
                 "Its version was rolled back, and the old one takes other arguments: try again.",
@@ -202,6 +212,12 @@ class SplitCalls(RelayedCalls):
             ) from error  # fmt: skip
         hooks = await hook_versions(self._registry, version)
         return call.instead(version, method, call.scheduling, hooks, side, split, last_number_of(call, error))
+
+
+def once_less(version: VersionRecord) -> VersionRecord:
+    """The version as a call sees it of whose runs one has failed."""
+    spec = version.spec
+    return msgspec.structs.replace(version, spec=msgspec.structs.replace(spec, retries=max(0, spec.retries - 1)))
 
 
 def last_number_of(call: PreparedCall, error: PilotlightError) -> int:

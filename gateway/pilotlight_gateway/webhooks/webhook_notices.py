@@ -30,17 +30,26 @@ class DeliveryStore(Protocol):
 async def notify_webhooks(
     store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
 ) -> None:
-    """Make the deliveries of one event; whoever sends deliveries finds them. What goes wrong is logged: whoever
-    tells it goes on.
-    """
+    """Make the deliveries of one event. What goes wrong is logged: whoever tells it goes on."""
     try:
-        for webhook in await store.webhooks(tenant):
-            if webhook.disabled or event not in webhook.events:
-                continue
-            made = job_event(tenant, webhook.id, event, about, data, at)
-            await store.change_delivery(tenant, webhook.id, made.id, partial(_first, made))
+        await make_deliveries(store, tenant, event, about, data, at)
     except (BusError, PilotlightError, OSError) as error:
         log.warning("webhooks were not told of an event", tenant=tenant, kind=event, error=str(error))
+
+
+async def make_deliveries(
+    store: DeliveryStore, tenant: str, event: str, about: str, data: dict[str, Any], at: float
+) -> None:
+    """Make the deliveries of one event; whoever sends deliveries finds them.
+
+    Raises:
+        BusError, OSError, PilotlightError: some may be made; again, the others are.
+    """
+    for webhook in await store.webhooks(tenant):
+        if webhook.disabled or event not in webhook.events:
+            continue
+        made = job_event(tenant, webhook.id, event, about, data, at)
+        await store.change_delivery(tenant, webhook.id, made.id, partial(_first, made))
 
 
 def _first(made: DeliveryRecord, present: DeliveryRecord | None) -> DeliveryRecord:

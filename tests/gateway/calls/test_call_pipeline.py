@@ -10,6 +10,8 @@ import pytest
 from pilotlight_core.model.errors import BadInput, BadOutput, Cancelled, FunctionRaised, Unavailable
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.pipelines.pipeline import CallHook, HookKind, Pipeline
+from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.calls.attempts import Attempts
 from pilotlight_gateway.calls.call_pipeline import CallPipeline, pipeline_of_call
@@ -72,6 +74,19 @@ def test_a_call_goes_through_three_functions_under_one_id() -> None:
     assert (third.version.id, msgspec.msgpack.decode(third.input)) == ("ver_post", {"answer": 3})
     assert go_on(pipeline, result("it is 3")) is None
     assert msgspec.msgpack.decode(pipeline.result().output) == "it is 3"
+
+
+def test_a_call_of_a_rollout_is_on_its_side_in_every_stage() -> None:
+    """Only what has not begun may be chosen for anew: the first one alone is known by what it was chosen."""
+    call = call_of()
+    call.side, call.split = Side("rol_1", Arm.CANARY, 0.5, ""), 7
+    pipeline = pipeline_of_call(call)
+    assert pipeline is not None
+    first, second = pipeline.begin(), go_on(pipeline, result([1, 2]))
+    assert second is not None
+    assert [(one.side, one.split, one.is_tried_once) for one in (first, second)] == [
+        (call.side, 7, True), (call.side, -1, True),
+    ]  # fmt: skip
 
 
 def test_a_method_of_several_arguments_gets_them_by_name() -> None:

@@ -14,7 +14,14 @@ from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effect_runner import LOST_ANSWER, EffectRunner
-from pilotlight_gateway.calls.effects import FailCall, RelayChunks, ReportStage, SendControl, SendRun
+from pilotlight_gateway.calls.effects import (
+    FailCall,
+    RelayChunks,
+    ReportStage,
+    SendControl,
+    SendRun,
+    ignore_failed_start,
+)
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.cluster.agent_links import AgentLinks
@@ -38,6 +45,7 @@ class Site:
         self.runner = EffectRunner(
             port=self.port, agents=AgentLinks(self.port, "r"), router=self.router, bodies=self.bodies,
             usage_tracker=self.usage_tracker, alarms=self.alarms, prices=standard_book(),
+            start_failed=ignore_failed_start,
         )  # fmt: skip
 
     def perform(self, live: QuietCall, *effects: Any) -> None:

@@ -30,9 +30,11 @@ from pilotlight_core.model.messages.call_messages import (
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Settle, Withdraw
 from pilotlight_core.model.messages.usage_facts import Fault
+from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.attempts import course_of
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.calls.effects import ReportStage, SendRun
+from pilotlight_gateway.calls.effects import FailedStart, ReportStage, SendRun
 from pilotlight_gateway.calls.origin import LAST_WORDS_S, REPEAT_EVERY_S, Origin, OriginState
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
@@ -332,6 +334,32 @@ def test_code_that_raised_is_the_callers_to_see() -> None:
     assert isinstance(error, FunctionRaised)
     assert (error.detail, error.remote_traceback) == ("ValueError: no such town", "Traceback …")
     assert kinds(actions) == ["Settle", "FailCall"]
+
+
+COURSE = CallResult(output=b"", container="c1")
+CANARY, TWIN = Side("rol_1", Arm.CANARY, 0.5, ""), Side("rol_1", Arm.TWIN, 0.5, "")
+
+
+def test_what_a_new_version_fails_it_does_not_try_again() -> None:
+    """The old one does, whatever may be repeated; a node that is taken away is not its fault."""
+    options: dict[str, Any] = {"side": CANARY, "retries": 2, "idempotent": True}
+    raised = running(**options).frame("n1", ended(Outcome.RAISED, error=RAISED), 3.0)
+    assert isinstance(error_of(raised), FunctionRaised)
+    assert isinstance(error_of(lose(running(**options), 3.0, "container")), ContainerDied)
+    taken = running(**options).frame("n1", ended(Outcome.DIED, preempted=True), 3.0)
+    assert kinds(taken) == ["Settle", "Enqueue"]
+
+
+@pytest.mark.parametrize(("side", "told"), [(TWIN, True), (Side("rol_1", Arm.CONTROL, 0.0, ""), False), (None, False)])
+def test_a_failed_start_of_a_compared_call_is_told_before_it_runs_again(side: Side | None, *, told: bool) -> None:
+    """So that both versions are judged by their first starts."""
+    options: dict[str, Any] = {"side": side, "retries": 2, "idempotent": True}
+    raised = running(**options).frame("n1", ended(Outcome.RAISED, error=RAISED), 3.0)
+    assert [one for one in raised if isinstance(one, FailedStart)] == [FailedStart("function_raised", COURSE)] * told
+    died = lose(running(**options), 3.0, "container")
+    assert [one for one in died if isinstance(one, FailedStart)] == [FailedStart("container_died", COURSE)] * told
+    taken = running(**options).frame("n1", ended(Outcome.DIED, preempted=True), 3.0)
+    assert kinds(taken) == ["Settle", "Enqueue"]
 
 
 def test_a_call_that_is_left_tells_what_may_run_on() -> None:

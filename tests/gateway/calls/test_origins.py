@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pilotlight_core.host.binding_book import MemoryBindings
 from pilotlight_core.model.errors import Cancelled, DeadlineExceeded, Preempted
@@ -114,6 +115,21 @@ def test_a_call_is_enqueued_granted_sent_and_answered() -> None:
     told = site.origins.answer(AskCall(tenant="acme", call_id="a"))
     assert told.status is not None
     assert told.status.state == "succeeded"
+
+
+def test_whoever_compares_versions_is_told_of_a_start_that_failed() -> None:
+    """As of the call that its caller made, also once the prices have changed."""
+    site, told = Site(), list[tuple[str, str, CallResult | None]]()
+    site.origins.on_failed_start = lambda call, code, course: told.append((call.call_id, code, course))
+    site.origins.set_prices(PriceBook(rates={"cpu": 7_200 * 10**9}))
+    live = site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3)
+    spec = replace(live.call.version.spec, retries=1)
+    live.call.version = replace(live.call.version, spec=spec)
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    site.origins.on_frame("n1", ended(Outcome.RAISED, nth=7, batch=3))
+
+    assert told == [("a", "function_raised", CallResult(output=b"", container="c1", nth=7, batch=3))]
 
 
 def test_who_watches_rollouts_hears_when_their_calls_begin() -> None:

@@ -92,6 +92,16 @@ def test_an_input_that_fails_on_the_old_version_too_is_nobodys_error() -> None:
     assert evidence.left_out == {"the old version failed on it too": 1}
 
 
+def test_what_the_old_version_fails_later_takes_back_what_was_told() -> None:
+    """It is no further call, and who is not known to have failed has nothing taken back."""
+    failed = canary(code="function_raised", call_id="c")
+    evidence = folded(failed, canary(code="function_raised", call_id="c", also_failed=True))
+
+    assert evidence.crash.e == pytest.approx(1.0)
+    assert evidence.events["errors"].e == pytest.approx(1.0)
+    assert (evidence.calls, evidence.failed) == ({Arm.CANARY: 1}, {})
+
+
 @pytest.mark.parametrize("code", ["bad_input", "cancelled", "rate_limited", "preempted", "internal", "queue_full"])
 def test_mistakes_of_callers_and_troubles_of_the_platform_are_no_errors(code: str) -> None:
     """Neither good nor bad."""

@@ -12,6 +12,7 @@ from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import WHOLE, Arm, Rollout, RolloutState, RolloutTerms
 from pilotlight_gateway.judging.decisions import (
     DRAIN_S,
+    HEARD_S,
     NO_CAPACITY_S,
     PAIRS_S,
     QUIET_S,
@@ -181,6 +182,15 @@ def test_without_capacity_for_ten_minutes_it_is_called_back_without_a_mark(state
     decision = decide(seen(rollout), rollout, 50.0 + NO_CAPACITY_S, short)
     assert (decision.action, decision.marked) == (Action.ROLL_BACK, False)
     assert decide(seen(rollout), rollout, 50.0 + NO_CAPACITY_S, READY).action is Action.MOVE
+
+
+def test_an_old_version_without_containers_may_only_not_have_been_heard_of_yet() -> None:
+    """One that starts just now has calls that wait for it: nothing moves before nodes had their time to say so."""
+    terms = replace(TERMS, pairs=0)
+    rollout = rollout_of(terms, state=RolloutState.STARTING, step=-1, share=0, twin_share=0, since=0.0)
+    unheard = replace(READY, has_containers=False)
+    assert decide(seen(rollout), rollout, HEARD_S - 0.1, unheard).action is Action.STAY
+    assert moved_to(decide(seen(rollout), rollout, HEARD_S, unheard)).state is RolloutState.RAMP
 
 
 def test_pairs_come_first_where_there_can_be_any() -> None:

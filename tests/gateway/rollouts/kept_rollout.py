@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pilotlight_core.host.events.event_log import MemoryEventLog
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
@@ -23,14 +24,15 @@ from pilotlight_core.model.rollouts.rollout_record import (
 )
 from pilotlight_core.model.spec import AppRecord, VersionRecord
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
-from pilotlight_gateway.judging.decisions import RolloutNews
 from pilotlight_gateway.rollouts.evidence_store_fake import MemoryEvidence
 from pilotlight_gateway.rollouts.rollout_facts import FactSources, counted
 from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.rollouts.rollout_keeper import RolloutKeeper
+from pilotlight_gateway.rollouts.rollout_news import RolloutTeller
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from pilotlight_gateway.webhooks.http_sender import HttpSender
 from pilotlight_gateway.webhooks.http_sender_fake import FakeHttpSender
+from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks
 from tests.builders.nodes import container, node_report
 from tests.builders.specs import function_spec, version_record
 
@@ -87,7 +89,7 @@ class KeptRollout:
     ready: dict[str, int] = field(default_factory=lambda: {OLD: 2, NEW: 2, TWIN: 2})
     breaker: str = ""
     refused: str = ""
-    news: list[tuple[str, str]] = field(default_factory=list)
+    events: MemoryEventLog = field(default_factory=MemoryEventLog)
     sender: HttpSender = field(default_factory=FakeHttpSender)
 
     def __post_init__(self) -> None:
@@ -100,6 +102,15 @@ class KeptRollout:
             tenant="acme", app="shop", revision=1, functions={"price": OLD}, versions=versions
         )
         registry.rollout_records["acme", "shop"] = started(None, "acme", "shop", self.rollout)
+
+    @property
+    def teller(self) -> RolloutTeller:
+        return RolloutTeller(registry=self.registry, events=self.events, hooks=MemoryWebhooks())
+
+    @property
+    def kinds(self) -> list[str]:
+        """Of the events that were told."""
+        return [event.kind for event in self.events.events]
 
     @property
     def record(self) -> RolloutRecord:
@@ -123,9 +134,6 @@ class KeptRollout:
             self.registry.versions[TWIN] = made
             return made
 
-        async def tell(_record: RolloutRecord, _rollout: Rollout, news: RolloutNews, _at: float) -> None:
-            self.news.append((news.kind, news.says))
-
         async def check(_record: RolloutRecord, _rollout: Rollout) -> str:
             return self.refused
 
@@ -143,7 +151,7 @@ class KeptRollout:
                 breaker_of=lambda version: "open" if version == self.breaker else "closed",
             ),
             gates=RolloutGates(sender=self.sender, clock=lambda: self.at),
-            tell=tell,
+            notify_all=self.teller.notify_all,
             rate_of=rate_of,
             check=check,
             wall=lambda: self.at,
@@ -163,6 +171,7 @@ class KeptRollout:
         async with asyncio.TaskGroup() as asking:
             for _ in range(times):
                 await keeper.keep(asking, self.record, counted([self.report()]))
+                await keeper.notify_all(self.record)
 
     async def keep_until(self, state: RolloutState, times: int = 40) -> None:
         """Look again, a second later each time, until it is in a state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields, has_failed_twice
+from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields
 from pilotlight_gateway.splits.split_calls import STALE
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import prepared_call
@@ -26,6 +26,8 @@ CANARY = Side("rol_1", Arm.CANARY, 0.5, "")
 STAGES = {"execute": 12.0, "queue": 1.0}
 RESULT = CallResult(output=msgspec.msgpack.encode({"score": {"loss": 2.0}}), container="c1")
 
+FAILED_IN_C9 = CallResult(output=b"", container="c9")
+
 
 class Sink:
     """A sink over one record, and what it has told."""
@@ -34,13 +36,24 @@ class Sink:
         self.told: list[ComparedCall] = []
         registry = MemoryRegistry()
         registry.rollout_records["acme", "app"] = record_of(replace(one, control={"fn": "a"}, canary={"fn": "b"}))
-        self.of = ComparedSink(registry, lambda _tenant, _app, call: self.told.append(call), wall=lambda: at)
+        self.due: list[Callable[[], None]] = []
+        self.of = ComparedSink(
+            registry,
+            lambda _tenant, _app, call: self.told.append(call),
+            wall=lambda: at,
+            later=lambda _s, call_back: self.due.append(call_back),
+        )
+
+    def pass_time(self) -> None:
+        while self.due:
+            self.due.pop()()
 
     def ended(self, call: PreparedCall, result: CallResult = RESULT) -> None:
         self.of.call_ended(call, result, STAGES, 15.0)
 
-    def failed(self, call: PreparedCall | None, code: str) -> None:
-        self.of.call_failed(FailedCall(code, "acme", None, call, None, 15.0, is_client_gone=False))
+    def failed(self, call: PreparedCall | None, code: str, container: str = "c1") -> None:
+        course = CallResult(output=b"", container=container)
+        self.of.call_failed(FailedCall(code, "acme", None, call, course, 15.0, is_client_gone=False))
 
 
 @pytest.fixture
@@ -121,23 +134,56 @@ def test_before_anything_is_compared_calls_say_what_is_usual(state: RolloutState
     assert len(sink.told) == told
 
 
+@pytest.mark.parametrize("arm", [Arm.CANARY, Arm.TWIN, Arm.CONTROL])
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *, slow: bool) -> None:
+    """On either side alike: whether it is run again with success says nothing more, nor do further starts. It is told
+    when its call ends, or after a moment where that takes longer.
+    """
+    call = prepared_call(side=CANARY._replace(arm=arm), split=3)
+    sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+    sink.of.start_failed(call, "function_raised", replace(FAILED_IN_C9, container="c8"))
+    assert len(sink.told) == (arm is not Arm.CANARY)
+    if slow:
+        sink.pass_time()
+        assert len(sink.told) == 1
+    sink.ended(call, replace(RESULT, moved="function_raised", moved_from=FAILED_IN_C9))
+    sink.pass_time()
+    (told,) = sink.told
+    assert (told.arm, told.code, told.container, told.execute_ms) == (arm, "function_raised", "c9", 0.0)
+    sink.ended(call)
+    assert len(sink.told) == 2, "nothing is remembered of it"
+
+
 @pytest.mark.parametrize(
-    ("options", "code", "twice"),
+    ("arm", "code", "container", "quick", "slow"),
     [
-        ({"idempotent": True}, "execution_timeout", True),
-        ({"retries": 1}, "function_raised", True),
-        ({"retries": 1}, "execution_timeout", False),
-        ({}, "function_raised", False),
-        ({"idempotent": True}, "bad_input", False),
+        (Arm.CANARY, "function_raised", "c1", [True], [False, True]),
+        (Arm.CANARY, "function_raised", "c9", [False], [False]),  # nobody could run it again
+        (Arm.CANARY, "cancelled", "c1", [False], [False]),
+        (Arm.TWIN, "function_raised", "c1", [False], [False]),
     ],
 )
-def test_a_failure_that_was_run_again_is_the_old_versions_too(
-    sink: Sink, options: dict[str, Any], code: str, twice: bool
+def test_what_the_old_version_fails_as_well_is_nobodys(
+    sink: Sink, arm: Arm, code: str, container: str, quick: list[bool], slow: list[bool]
 ) -> None:
-    call = prepared_call(side=CANARY, **options)
-    sink.failed(call, code)
-    assert (sink.told[0].also_failed, has_failed_twice(call, code)) == (twice, twice)
-    assert not has_failed_twice(prepared_call(side=CANARY._replace(arm=Arm.TWIN), **options), code)
+    """It is told so at first, or what was told is taken back."""
+    for number, (waits, said) in enumerate([(False, quick), (True, slow)]):
+        sink.told.clear()
+        call = prepared_call(f"call_{number}", side=CANARY._replace(arm=arm), split=3)
+        sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+        if waits:
+            sink.pass_time()
+        sink.failed(call, code, container)
+        assert [told.also_failed for told in sink.told] == said
+        assert {told.call_id for told in sink.told} == {call.call_id}
+
+
+def test_a_start_of_a_call_that_is_not_compared_is_not_told(sink: Sink) -> None:
+    sink.of.start_failed(prepared_call(), "function_raised", FAILED_IN_C9)
+    sink.of.start_failed(prepared_call(side=CANARY._replace(rho=0.0)), "function_raised", FAILED_IN_C9)
+    sink.failed(prepared_call(side=CANARY), "bad_output")
+    assert [told.code for told in sink.told] == ["bad_output"]
 
 
 def test_guards_of_its_own_are_read_by_their_paths() -> None:

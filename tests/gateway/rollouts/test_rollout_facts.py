@@ -11,6 +11,7 @@ from pilotlight_core.model.messages.node_messages import ContainerState
 from pilotlight_core.model.rollouts.rollout_record import RolloutState
 from pilotlight_core.model.spec import AppRecord
 from pilotlight_gateway.rollouts.rollout_facts import (
+    CountedContainers,
     carried,
     counted,
     is_promoted,
@@ -33,8 +34,12 @@ def test_containers_that_take_calls_are_ready() -> None:
         ),
         node_report("n2", draining=True, containers=(container("c", NEW, running=1),)),
     ]
-    ready, busy = counted(reports)
-    assert (ready[NEW], busy[NEW]) == (1, 3)
+    found = counted(reports)
+    assert (found.ready[NEW], found.busy[NEW], found.starting[NEW]) == (1, 3, 1)
+
+
+def of(ready: dict[str, int], **starting: int) -> CountedContainers:
+    return CountedContainers(ready, {}, starting)
 
 
 @pytest.mark.parametrize(
@@ -43,9 +48,17 @@ def test_containers_that_take_calls_are_ready() -> None:
 )
 def test_each_side_has_a_container_wherever_the_old_version_has(ready: dict[str, int], is_so: bool) -> None:
     """A function at zero has no calls to lose."""
-    assert is_ready(TWINNED, ready) is is_so
-    assert not is_ready(rollout(), ready)
-    assert is_ready(rollout(terms=replace(QUICK, twin=False)), {OLD: 2, NEW: 1})
+    assert is_ready(TWINNED, of(ready)) is is_so
+    assert not is_ready(rollout(), of(ready))
+    assert is_ready(rollout(terms=replace(QUICK, twin=False)), of({OLD: 2, NEW: 1}))
+
+
+def test_an_old_version_that_starts_has_calls_to_lose() -> None:
+    """They wait for its container, and none of the new version's would take them."""
+    starts = of({}, **{OLD: 1})
+    assert not is_ready(TWINNED, starts)
+    assert carried(TWINNED, starts) == 0
+    assert carried(TWINNED, of({NEW: 1, TWIN: 1}, **{OLD: 1})) == 5_000
 
 
 @pytest.mark.parametrize(
@@ -59,14 +72,14 @@ def test_each_side_has_a_container_wherever_the_old_version_has(ready: dict[str,
     ],
 )
 def test_the_side_with_the_least_capacity_carries_the_share(ready: dict[str, int], share: int) -> None:
-    assert carried(TWINNED, ready) == share
+    assert carried(TWINNED, of(ready)) == share
 
 
 def test_at_the_end_the_twin_carries_the_rest_alone() -> None:
     """Of all the traffic nothing is left for it."""
     at_half = replace(TWINNED, step=0, share=5_000)
-    assert carried(at_half, {OLD: 4, NEW: 4, TWIN: 2}) == 10_000
-    assert carried(at_half, {OLD: 4, NEW: 3, TWIN: 2}) == 7_500
+    assert carried(at_half, of({OLD: 4, NEW: 4, TWIN: 2})) == 10_000
+    assert carried(at_half, of({OLD: 4, NEW: 3, TWIN: 2})) == 7_500
 
 
 def app(**more: Any) -> AppRecord:

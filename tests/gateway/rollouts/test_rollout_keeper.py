@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
+from dataclasses import replace as replace_dataclass
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_core.bus import BusDown, Lease
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
@@ -47,9 +49,8 @@ async def test_an_equal_version_is_promoted_step_by_step() -> None:
     await kept.keep_until(RolloutState.PROMOTED)
 
     assert kept.deployed == NEW
-    kinds = [kind for kind, _ in kept.news]
-    assert kinds[-1] == "rollout.promoted"
-    assert kinds.count("rollout.promoted") == 1
+    assert kept.kinds[-1] == "rollout.promoted"
+    assert kept.kinds.count("rollout.promoted") == 1
     assert kept.now.verdict.calls
 
 
@@ -65,7 +66,7 @@ async def test_a_failing_version_goes_back_and_is_marked() -> None:
     await kept.keep_until(RolloutState.ROLLED_BACK)
 
     assert kept.deployed == OLD
-    assert [kind for kind, _ in kept.news][-1] == "rollout.rolled_back"
+    assert kept.kinds[-1] == "rollout.rolled_back"
 
 
 async def test_without_calls_nothing_is_promoted() -> None:
@@ -122,7 +123,8 @@ async def test_what_policies_refuse_while_it_is_under_way_is_held_and_not_ended(
         await kept.keep(keeper=keeper)
         kept.at += 300.0
     assert (kept.now.state, kept.now.held, kept.deployed) == (RolloutState.RAMP, "policy", OLD)
-    assert kept.news[-1] == ("rollout.held", f"The rollout does not go on: {kept.refused}")
+    last = kept.events.events[-1]
+    assert (last.kind, last.says) == ("rollout.held", f"Rollout 1 of shop: The rollout does not go on: {kept.refused}")
 
     kept.refused = ""
     await kept.keep_until(RolloutState.PROMOTED)
@@ -336,6 +338,46 @@ async def test_a_judge_that_is_killed_fifty_times_finds_the_same_to_the_bit(seed
 
     assert store.deaths >= 50
     assert store.kept["acme", "shop"][0] == folded(store.stream)
+
+
+async def test_who_dies_between_a_change_and_its_news_leaves_both() -> None:
+    """The record has what is to be told: the next keeper tells it, also of a rollout that is over by then."""
+    kept = KeptRollout()
+    await kept.keep_until(RolloutState.RAMP)
+    kept.store.stream += traffic(60, failing=True)
+    before = len(kept.events.events)
+    async with asyncio.TaskGroup() as asking:
+        for _ in range(2):  # and nobody tells
+            await kept.keeper().keep(asking, kept.record, counted([kept.report()]))
+    assert kept.now.state in (RolloutState.ROLLING_BACK, RolloutState.ROLLED_BACK)
+    assert len(kept.events.events) == before
+    lease = TurningLease(3)
+    await kept.keeper().run(cast("Lease", lease))
+    assert kept.kinds[before:].count("rollout.rolled_back") == 1
+    assert kept.record.untold == ()
+
+
+class TurningLease:
+    """It is held for so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def valid(self, _at: float) -> bool:
+        self.looks -= 1
+        return self.looks > 0
+
+
+@pytest.mark.parametrize("error", [BusDown("No bus."), RuntimeError("a mistake")])
+async def test_news_that_cannot_be_told_hold_no_rollout(error: Exception) -> None:
+    async def fail(_record: RolloutRecord) -> None:
+        raise error
+
+    kept = KeptRollout()
+    keeper = replace_dataclass(kept.keeper(), notify_all=fail)
+    await keeper.run(cast("Lease", TurningLease(12)))
+    assert kept.now.state is not RolloutState.PLANNED
+    assert kept.record.untold
 
 
 async def test_evidence_of_another_release_begins_anew() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.schemas import schema_compat
-from pilotlight_gateway.schemas.schema_compat import breaking_changes, compare
+from pilotlight_gateway.schemas.schema_compat import SchemaChange, breaking_changes, compare
 from tests.builders.specs import method
+from tests.gateway.schemas.schema_pairs import schema_pair
 
 ONE = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 MORE = {
@@ -73,3 +76,62 @@ async def test_what_cannot_be_compared_is_unproven(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(schema_compat, "LARGEST", 10)
     (large,) = await breaking_changes([method(input_schema=ONE)], [method(input_schema=NEEDED)])
     assert "too large" in large.says
+
+
+PAIRS = 500
+
+
+@pytest.mark.parametrize("part", ["input", "output"])
+async def test_of_five_hundred_pairs_none_that_breaks_is_let_through(part: str) -> None:
+    """Three of a hundred that fit may be refused at most; each refusal has a value that shows it, or is unproven."""
+    chance = random.Random(7)
+    pairs = [schema_pair(chance) for _ in range(PAIRS)]
+    let_through, refused, fitting = [], [], 0
+    for pair in pairs:
+        old, new = (pair.old, pair.new) if part == "input" else (pair.new, pair.old)
+        change = judged(part, old, new)
+        fitting += pair.fits
+        if pair.fits and change is not None:
+            refused.append((pair.how, change.says))
+        elif not pair.fits and change is None:
+            let_through.append(pair)
+        if change is not None and change.witness:
+            takes, refuses = (old, new) if part == "input" else (new, old)
+            assert is_valid(change.witness, takes)
+            assert not is_valid(change.witness, refuses)
+        elif change is not None:
+            assert "unproven" in change.says
+
+    assert let_through == []
+    assert 200 < fitting < 300
+    assert len(refused) <= 0.03 * fitting, refused
+
+
+def judged(part: str, old: dict[str, Any], new: dict[str, Any]) -> SchemaChange | None:
+    return schema_compat._change("", part, old, new, compare(part, old, new))
+
+
+def is_valid(text: str, schema: dict[str, Any]) -> bool:
+    return jsonschema_rs.validator_for(schema).is_valid(json.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"enum": [1, 7]}, {"enum": [1, 7], "minimum": 5}),
+        (
+            {"$defs": {"t": {"type": "integer"}}, "$ref": "#/$defs/t"},
+            {"$defs": {"t": {"type": "integer"}}, "$ref": "#/$defs/t", "minimum": 5},
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}, "b": {"type": "string"}}},
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string", "pattern": "x"}}},
+        ),
+        (
+            {"type": "array", "items": {"type": "integer"}, "unevaluatedItems": False},
+            {"type": "array", "unevaluatedItems": False},
+        ),
+    ],
+)
+def test_what_the_library_does_not_heed_is_not_let_through(old: dict[str, Any], new: dict[str, Any]) -> None:
+    assert judged("input", old, new) is not None

@@ -12,6 +12,7 @@ from pilotlight_core.model.errors import (
     Conflict,
     ContainerDied,
     FunctionRaised,
+    LoadFailed,
     PilotlightError,
     TooMuch,
     Unavailable,
@@ -149,6 +150,46 @@ async def test_what_may_run_twice_is_run_by_the_old_version_when_the_new_one_fai
     else:
         with pytest.raises(type(error)):
             await bench.split.run(bench.call())
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(RAISED, ("function_raised", "c9")), (FULL, None), (LoadFailed("no"), ("load_failed", "c9"))]
+)
+async def test_what_the_new_version_has_failed_is_told_before_the_old_one_runs_it(
+    world: World, error: PilotlightError, told: tuple[str, str] | None
+) -> None:
+    """Its container with it; what says nothing of the version is not."""
+    bench, seen = Bench(world, retries=2), list[tuple[str, str, int]]()
+
+    def note(_call: PreparedCall, code: str, course: CallResult | None) -> None:
+        seen.append((code, course.container if course is not None else "", len(bench.calls.seen)))
+
+    bench.split.on_failed_start = note
+    error.course = CallResult(output=b"", container="c9")
+    bench.calls.outcomes[NEW] = [error]
+    await bench.split.run(bench.call())
+    assert seen == ([(*told, 1)] if told else [])
+
+
+@pytest.mark.parametrize(("error", "left"), [(FunctionRaised("no"), 1), (LoadFailed("no"), 2)])
+async def test_what_the_new_version_has_raised_is_one_of_the_runs_that_are_allowed(
+    world: World, error: PilotlightError, left: int
+) -> None:
+    bench = Bench(world, retries=2)
+    bench.calls.outcomes[NEW] = [error]
+    await bench.split.run(bench.call())
+    assert [call.version.spec.retries for call in bench.calls.seen] == [2, left]
+
+
+async def test_what_the_old_version_does_not_take_the_new_one_tries_again(world: World) -> None:
+    """On no side, so that it may try as often as it says."""
+    bench = Bench(world, retries=2)
+    other = replace(bench.new.spec.methods[0], input_schema={"type": "object", "required": ["new"]})
+    bench.calls.outcomes[NEW] = [FunctionRaised("no")]
+    result = await bench.split.run(bench.call(method=other))
+    assert result.output == NEW.encode()
+    first, second = bench.calls.seen
+    assert (first.is_tried_once, second.is_tried_once, second.version.spec.retries) == (True, False, 1)
 
 
 async def test_failures_of_the_old_version_are_its_callers(world: World) -> None:

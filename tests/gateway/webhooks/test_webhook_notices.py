@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
+
 from pilotlight_core.bus import BusDown
 from pilotlight_core.model.api.webhook_api import WebhookRecord
-from pilotlight_gateway.webhooks.webhook_notices import notify_webhooks
+from pilotlight_gateway.webhooks.webhook_notices import make_deliveries, notify_webhooks
 from pilotlight_gateway.webhooks.webhook_port import MemoryWebhooks
 from tests.gateway.webhooks.makers import webhook_of
 
@@ -27,9 +29,15 @@ async def test_only_those_that_want_it_and_are_not_disabled_hear_of_it() -> None
     assert counts == [1, 0, 0]
 
 
-async def test_a_bus_that_is_away_stops_no_rollout() -> None:
-    class Away(MemoryWebhooks):
-        async def webhooks(self, tenant: str) -> list[WebhookRecord]:
-            raise BusDown(f"No bus for {tenant}.")
+class Away(MemoryWebhooks):
+    async def webhooks(self, tenant: str) -> list[WebhookRecord]:
+        raise BusDown(f"No bus for {tenant}.")
 
+
+async def test_a_bus_that_is_away_stops_nobody() -> None:
     await notify_webhooks(Away(), "acme", "rollout.promoted", "rol_1", {}, 5.0)
+
+
+async def test_who_tells_it_again_hears_of_a_bus_that_is_away() -> None:
+    with pytest.raises(BusDown):
+        await make_deliveries(Away(), "acme", "rollout.promoted", "rol_1", {}, 5.0)

@@ -74,6 +74,9 @@ class BusEventLog:
         self._waiting.append((token(), event))
         self._has_some.set()
 
+    async def store(self, event: PlatformEvent, name: str) -> None:
+        await self._publish(name, event)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Store them until the block ends, which does not wait for the last ones."""
@@ -88,7 +91,7 @@ class BusEventLog:
         while True:
             await self._has_some.wait()
             while self._waiting:
-                if not await self._store(*self._waiting[0]):
+                if not await self._is_over(*self._waiting[0]):
                     await asyncio.sleep(RETRY_S)
                     continue
                 self._waiting.popleft()
@@ -99,11 +102,10 @@ class BusEventLog:
         text = "Events that nobody will see: too many of a kind, or more than wait for the bus."
         yield counter("pilotlight_events_dropped", text, self.dropped)
 
-    async def _store(self, name: str, event: PlatformEvent) -> bool:
+    async def _is_over(self, name: str, event: PlatformEvent) -> bool:
         """Whether it need not be tried again."""
         try:
-            subject = subjects.platform_events(self._region, event.tenant, event.kind)
-            await self._bus.jetstream.store(subject, encode(event), message_id=name, timeout=STORED_WITHIN_S)
+            await self._publish(name, event)
         except (BusError, OSError) as error:
             log.warning("an event is told later", kind=event.kind, error=str(error))
             return False
@@ -111,3 +113,7 @@ class BusEventLog:
             log.exception("an event is lost", kind=event.kind)
             self.dropped += 1
         return True
+
+    async def _publish(self, name: str, event: PlatformEvent) -> None:
+        subject = subjects.platform_events(self._region, event.tenant, event.kind)
+        await self._bus.jetstream.store(subject, encode(event), message_id=name, timeout=STORED_WITHIN_S)

@@ -15,12 +15,14 @@ from pilotlight_core.model.rollouts.alias_names import check_alias
 from pilotlight_core.model.rollouts.rollout_record import (
     LAST_ROLLOUTS,
     MOST_ALIASES,
+    MOST_UNTOLD,
     MOST_WITHDRAWN,
     EndedRollout,
     Rollout,
     RolloutRecord,
     RolloutState,
     Share,
+    UntoldNews,
     Verdict,
 )
 
@@ -28,6 +30,30 @@ from pilotlight_core.model.rollouts.rollout_record import (
 def moved(record: RolloutRecord, rollout: Rollout) -> RolloutRecord:
     """The record with another state of its rollout, of which no more is decided here."""
     return replace(record, revision=record.revision + 1, rollout=rollout)
+
+
+def with_news(record: RolloutRecord, kind: str, says: str, at: float) -> RolloutRecord:
+    """The record of after a change, in which it is to be told what that has made of its rollout."""
+    rollout = record.rollout
+    if rollout is None:
+        return record
+    place = sum(one.id.startswith(f"{rollout.id}.{record.revision}.") for one in record.untold)
+    verdict = rollout.verdict
+    news = UntoldNews(
+        id=f"{rollout.id}.{record.revision}.{place}", rollout=rollout.id, number=rollout.number, kind=kind, says=says,
+        at=at, state=str(rollout.state), step=rollout.step, share=rollout.share, held=rollout.held,
+        reason=rollout.reason, word=verdict.word, evidence=verdict.evidence,
+    )  # fmt: skip
+    return replace(record, untold=(*record.untold, news)[-MOST_UNTOLD:])
+
+
+def without_news(record: RolloutRecord, told: Iterable[str]) -> RolloutRecord:
+    """The record in which what has these ids was told; itself if nothing of it was to be. Nothing is split anew, so
+    it is no revision on.
+    """
+    ids = frozenset(told)
+    left = tuple(news for news in record.untold if news.id not in ids)
+    return record if len(left) == len(record.untold) else replace(record, untold=left)
 
 
 def with_share(
@@ -151,6 +177,8 @@ def superseded(record: RolloutRecord, functions: dict[str, str], at: float, reas
     The record itself if nothing is under way, and none of them was called back.
     """
     after = ended(record, at, RolloutState.SUPERSEDED, reason)
+    if after is not record:
+        after = with_news(after, "rollout.superseded", f"The rollout is superseded: {reason}", at)
     staying = tuple(version for version in after.called_back if version not in functions.values())
     if staying == after.called_back:
         return after

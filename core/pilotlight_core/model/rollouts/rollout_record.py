@@ -18,6 +18,8 @@ LAST_ROLLOUTS = 20
 MOST_WITHDRAWN = 200
 MOST_ALIASES = 64
 """Of one app."""
+MOST_UNTOLD = 32
+"""Of one app; of more the oldest are lost. They are told within a second while the bus takes them."""
 SALT_BYTES = 32
 Share = Annotated[int, Meta(ge=0, le=WHOLE)]
 """Basis points."""
@@ -212,6 +214,30 @@ class EndedRollout(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict = Verdict()
 
 
+class UntoldNews(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a rollout that is to be told: written with the change that it tells of, so neither is without the
+    other. What it says of the rollout is as of then.
+    """
+
+    id: str
+    """Under which it is told, however often that is tried."""
+    rollout: str
+    number: int
+    kind: str
+    """`rollout.started | step | held | promoted | rolled_back | superseded`."""
+    says: str
+    at: float
+    """Unix seconds."""
+    state: str
+    step: int
+    share: Share
+    held: str
+    reason: str
+    word: str
+    """Of the verdict."""
+    evidence: float
+
+
 class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """An app's aliases and rollouts. Key: `rollout.{tenant}.{app}`; each change is a compare-and-set."""
 
@@ -229,6 +255,8 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Version ids that the last rollback by hand took out of service: what waits for them is sent elsewhere."""
     past: tuple[EndedRollout, ...] = ()
     """The last `LAST_ROLLOUTS` before, oldest first."""
+    untold: tuple[UntoldNews, ...] = ()
+    """What whoever keeps rollouts has still to tell, oldest first."""
 
     @property
     def running(self) -> Rollout | None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.model.errors import Conflict, NotFound
-from pilotlight_core.model.rollouts.rollout_moves import called_back, rolled_back, superseded
+from pilotlight_core.model.rollouts.rollout_moves import called_back, rolled_back, superseded, with_news
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
 from pilotlight_core.model.spec import AppRecord, FunctionSpec
 from pilotlight_gateway.deploys.app_records import deploy_before, moved_record, version_name
@@ -136,7 +136,9 @@ class AppMoves:
         def changed(record: RolloutRecord | None) -> RolloutRecord | None:
             nonlocal aborted
             aborted = record.running if record is not None else None
-            return rolled_back(record, at, why, marked=False) if record is not None else None
+            if record is None or (after := rolled_back(record, at, why, marked=False)) is record:
+                return record
+            return with_news(after, "rollout.rolled_back", f"Rolled back: {why}", at)
 
         if await self.registry.rollout(tenant, app) is not None:
             await self.registry.change_rollout(tenant, app, changed)

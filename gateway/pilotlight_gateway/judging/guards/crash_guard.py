@@ -45,11 +45,22 @@ class CrashGuard(msgspec.Struct):
         self.last = (self.last << 1 | failed) & (1 << LAST) - 1
 
     def note(self, *, failed: bool) -> None:
-        """A call of the canary ended; bets on rates that would be no alarm rest."""
+        """A call of the canary ended."""
         self.canary += failed
+        self._multiply(self.factors(failed=failed))
+
+    def factors(self, *, failed: bool) -> list[float]:
+        """What the bets are multiplied by now; bets on rates that would be no alarm rest."""
         least = self.rate
-        factors = [
+        return [
             1.0 if rate <= least else rate / least if failed else (1.0 - rate) / (1.0 - least) for rate in RATES
         ]  # fmt: skip
+
+    def undo(self, factors: list[float]) -> None:
+        """A failure, with the factors it had, was nobody's."""
+        self.canary -= 1
+        self._multiply([1.0 / factor for factor in factors])
+
+    def _multiply(self, factors: list[float]) -> None:
         self.wealth = bounded_wealth([wealth * factor for wealth, factor in zip(self.wealth, factors, strict=True)])
         self.e = sum(self.wealth) / len(RATES)

@@ -37,3 +37,11 @@ class EventGuard(msgspec.Struct):
             after = [wealth / (rest + rho * ratio) for wealth, ratio in zip(self.wealth, RATIOS, strict=True)]
         self.wealth = bounded_wealth(after)
         self.e = sum(self.wealth) / len(RATIOS)
+
+    def undo(self, *, rho: float) -> None:
+        """An event of the canary was nobody's: the old version failed on the same input."""
+        rest = 1.0 - rho
+        after = [wealth * (rest + rho * ratio) / ratio for wealth, ratio in zip(self.wealth, RATIOS, strict=True)]
+        self.wealth = bounded_wealth(after)
+        self.e = sum(self.wealth) / len(RATIOS)
+        self.canary -= 1

@@ -37,6 +37,19 @@ async def stored(bus: Bus, tenant: str) -> list[PlatformEvent]:
     return [each.message async for each in bus.read_stream(subjects.EVENTS_STREAM, subject)]
 
 
+async def test_what_must_not_be_lost_is_stored_under_its_name_once(server_url: str) -> None:
+    """However many of a kind there are."""
+    tenant = f"t{token(8)}"
+    async with connect(server_url, name="events") as bus:
+        for _ in range(2):
+            log = BusEventLog(bus, region="local")
+            for number in range(OF_A_KIND + 1):
+                await log.store(event(tenant, 7), f"{tenant}.{number}")
+        told = await stored(bus, tenant)
+    assert len(told) == OF_A_KIND + 1
+    assert log.dropped == 0
+
+
 async def test_the_server_is_asked_for_one_kind(server_url: str) -> None:
     """Of one tenant, or of all: nothing else is sent."""
     tenant = f"t{token(8)}"

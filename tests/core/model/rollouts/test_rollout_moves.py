@@ -16,12 +16,15 @@ from pilotlight_core.model.rollouts.rollout_moves import (
     started,
     superseded,
     with_alias,
+    with_news,
     with_share,
     without_alias,
+    without_news,
 )
 from pilotlight_core.model.rollouts.rollout_record import (
     LAST_ROLLOUTS,
     MOST_ALIASES,
+    MOST_UNTOLD,
     MOST_WITHDRAWN,
     Rollout,
     RolloutRecord,
@@ -55,6 +58,29 @@ def test_a_share_between_two_steps_does_not_begin_the_step_anew() -> None:
 
     assert (running(more).share, running(more).since) == (700, 20.0)
     assert with_share(more, share=700, twin_share=700, at=40.0) is more
+
+
+def test_what_is_to_be_told_is_written_with_its_change() -> None:
+    """Each under an id of its own, which says the same however often the change is tried; telling splits nothing."""
+    moved = record()
+    two = with_news(with_news(moved, "rollout.step", "Step 2.", 20.0), "rollout.held", "It holds.", 20.0)
+    assert [news.id for news in two.untold] == ["rol_1.2.0", "rol_1.2.1"]
+    assert (two.untold[0].share, two.untold[0].step, two.untold[0].state) == (500, 1, "ramp")
+    assert two.revision == moved.revision
+    one = without_news(two, ["rol_1.2.0"])
+    assert [news.says for news in one.untold] == ["It holds."]
+    assert without_news(one, ["rol_1.2.0"]) is one
+    for number in range(MOST_UNTOLD):
+        two = with_news(two, "rollout.held", str(number), 20.0)
+    assert (len(two.untold), two.untold[0].says) == (MOST_UNTOLD, "0")
+    none = RolloutRecord(tenant="acme", app="shop", revision=1)
+    assert with_news(none, "rollout.step", "Step 1.", 1.0) is none
+
+
+def test_a_deploy_that_ends_a_rollout_has_it_told() -> None:
+    after = superseded(record(), {"predict": "ver_c"}, 30.0, "the app was deployed anew")
+    assert [(news.kind, news.state) for news in after.untold] == [("rollout.superseded", "superseded")]
+    assert superseded(after, {"predict": "ver_c"}, 31.0, "the app was deployed anew") is after
 
 
 def test_a_rollback_is_one_move() -> None:

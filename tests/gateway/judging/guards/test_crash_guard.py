@@ -60,3 +60,14 @@ def test_a_bet_on_a_rate_that_would_be_no_alarm_rests() -> None:
 
     assert guard.wealth[:2] == [1.0, 1.0]
     assert guard.wealth[2] < 1.0
+
+
+def test_a_failure_that_was_nobodys_is_taken_back() -> None:
+    """With the factors that it had."""
+    guard = healthy()
+    factors = guard.factors(failed=True)
+    guard.note(failed=True)
+    guard.undo(factors)
+
+    assert guard.wealth == pytest.approx([1.0] * 4)
+    assert guard.canary == 0

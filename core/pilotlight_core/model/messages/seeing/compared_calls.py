@@ -71,4 +71,4 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     is_running: bool = False
     """Whether it has not ended: it runs longer than the old version usually does, and is told of again at its end."""
     also_failed: bool = False
-    """Whether the old version failed on the same input too."""
+    """Whether the old version has failed on the same input too: so is nobody's what was told of this call before."""

@@ -43,7 +43,8 @@ async def test_a_rollout_is_started_shown_and_promoted(world: World) -> None:
     assert called.json()["version"] == "shop.hello@v2"
     audited = [(one.operation, one.told) for one in world.audit.records]
     assert ("sendRolloutWord", {"reason": "seen by hand"}) in audited
-    assert [event.kind for event in world.services.event_log.events] == ["rollout.started", "rollout.promoted"]
+    news = world.registry.rollout_records["acme", "shop"].untold
+    assert [one.kind for one in news] == ["rollout.started", "rollout.promoted"]
 
 
 async def test_an_abort_wins_also_while_it_is_paused_and_leaves_no_mark(world: World) -> None:
