@@ -120,3 +120,20 @@ def test_a_jobs_trace_is_linked_to_the_request_that_stored_it(platform: Platform
     run = platform.http.get(f"/v1/calls/{job}/explanation").raise_for_status().json()["id"]
     root = root_of(collector, run)
     assert (root.trace_id, root.links, root.attributes["faas.trigger"]) == (own_trace_id(run), (TRACE,), "pubsub")
+
+
+@pytest.mark.long
+def test_a_level_that_is_broken_is_told_of_once(platform: Platform) -> None:
+    """By the home of the function, within two of its looks; whoever asks for that kind alone gets it."""
+    for _ in range(12):
+        answer(platform, "slow", {}, nap=0.1)
+
+    def told() -> list[dict[str, Any]]:
+        asked = {"kind": "slo", "function": "traced.slow"}
+        events: list[dict[str, Any]] = platform.http.get("/v1/events", params=asked).raise_for_status().json()["events"]
+        return events
+
+    wait_until(told, "the broken level is told of", 150.0)
+    (event,) = told()
+    assert (event["kind"], event["facts"]["slo"], event["facts"]["target_ms"]) == ("slo.broken", "p95_ms", 50)
+    assert event["says"].startswith("traced.slow breaks its level p95_ms=50: ")

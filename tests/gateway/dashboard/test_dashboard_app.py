@@ -216,7 +216,8 @@ async def test_no_address_of_anothers_pages_tells_what_is_there(site: Site) -> N
     await site.world.services.jobs.store.create(dead_job(id=JOB, tenant="acme", function=f"acme:shop.{NAME}"))
     site.world.calls.listed = [
         {"id": f"ctr_{NAME}_1", "tenant": "acme", "app": "shop", "function": NAME, "state": "ready", "node": "n1",
-         "timeline": {"load": 1.0}}
+         "timeline": {"load": 1.0}, "slice": "cpu:0", "running": 1, "slots": 2, "calls": 3, "age_s": 5.0, "idle_s": 0.0,
+         "memory_bytes": 7, "reason": "", "breaker": "closed", "version": "ver_1"}
     ]  # fmt: skip
     async with site.logged_in(site.world.key) as acme:
         addresses = await crawled(acme)
@@ -246,6 +247,7 @@ async def crawled(browser: httpx.AsyncClient) -> list[str]:
             continue
         seen.add(address)
         page = await browser.get(address)
+        assert page.status_code < 500, address
         if "text/html" in page.headers.get("content-type", ""):
             waiting += [html.unescape(each) for each in HREF.findall(page.text)]
     return sorted(seen)
