@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from pilotlight_core.host.outbound.address_policy import Network
-from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView
+from pilotlight_core.model.api.rollouts.rollout_api import RolloutRequest, RolloutStarted, RolloutView, RolloutWord
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound
 from pilotlight_core.model.ids import VERSION_PIN, token
 from pilotlight_core.model.rollouts.rollout_moves import ended, moved, rolled_back, running, started, with_news
@@ -104,22 +104,27 @@ class RolloutDesk:
             rollout=self.views.view(record, rollout, rollout.verdict), visible=visible, warnings=tuple(warnings)
         )
 
-    async def send_word(self, principal: Principal, app: str, word: str, reason: str) -> RolloutView:
+    async def send_word(self, principal: Principal, app: str, word: str, asked: RolloutWord) -> RolloutView:
         """Pause, resume, promote, abort or freeze the rollout under way; whatever the judge says, and also while it is
         paused.
 
         Raises:
             NotFound: there is no such app, or it has had no rollout.
-            Conflict: none is under way; of `promote`, it is rolling back, or something else was deployed.
+            Conflict: none is under way, or another one than was meant; of `promote`, it is rolling back, or something
+                else was deployed.
         """
         record = await known_app(self.registry, principal.tenant, app)
-        at, why = self.wall(), f"{principal.key_id}{f': {reason}' if reason else ''}"
+        at, why = self.wall(), f"{principal.key_id}{f': {asked.reason}' if asked.reason else ''}"
+        meant = asked.rollout
         if word == "promote":
-            await self._promote(principal.tenant, app)
+            meant = await self._promote(principal.tenant, app, meant)
 
         def change(present: RolloutRecord | None) -> RolloutRecord | None:
             if present is None:
                 raise NotFound(f"{app} has had no rollout.")
+            check_meant(present, meant)
+            if word == "promote" and is_over_as(present, RolloutState.PROMOTED):
+                return present  # whoever keeps rollouts has seen it first
             after = with_word(present, word, why, at)
             if after is present or (kind := TOLD.get(word)) is None:
                 return after
@@ -130,17 +135,19 @@ class RolloutDesk:
             raise NotFound(f"{app} has had no rollout.")
         return self.views.view(record, changed.rollout, changed.rollout.verdict)
 
-    async def _promote(self, tenant: str, app: str) -> None:
-        """Put the new versions into service. An abort that comes between wins: whoever keeps rollouts puts the old
-        ones back.
+    async def _promote(self, tenant: str, app: str, meant: str) -> str:
+        """Put the new versions into service; the id of whose they are. An abort that comes between wins: whoever keeps
+        rollouts puts the old ones back.
         """
         present = await self.registry.rollout(tenant, app)
         if present is None:
             raise NotFound(f"{app} has had no rollout.")
+        check_meant(present, meant)
         rollout = running(present)
         if rollout.state is RolloutState.ROLLING_BACK:
             raise Conflict(f"The rollout of {app} is rolling back.")
         await self.moves.promote(tenant, app, rollout)
+        return rollout.id
 
     async def _version(self, version_id: str) -> VersionRecord:
         found = self.registry.version(version_id) or await self.registry.fetch_version(version_id)
@@ -167,6 +174,20 @@ TOLD = {
 }
 """By word, the event that it is."""
 DONE = {"promote": "Promoted", "abort": "Aborted", "pause": "Paused", "freeze": "Frozen", "resume": "Resumed"}
+
+
+def check_meant(record: RolloutRecord, meant: str) -> None:
+    """Raises Conflict: the app's last rollout is another one than was `meant`, by its id; "": any is."""
+    last = record.rollout
+    if meant and last is not None and last.id != meant:
+        raise Conflict(
+            f"The last rollout of {record.app} is {last.id} by now, not {meant}: nothing was done.", field="rollout"
+        )
+
+
+def is_over_as(record: RolloutRecord, state: RolloutState) -> bool:
+    """Whether the app's last rollout has come to this end."""
+    return record.rollout is not None and record.rollout.state is state
 
 
 def with_word(record: RolloutRecord, word: str, why: str, at: float) -> RolloutRecord:

@@ -63,6 +63,8 @@ class RolloutWord(Request, frozen=True, kw_only=True):
     """What a person says to a rollout: pause, resume, promote, abort, freeze."""
 
     reason: Reason = ""
+    rollout: Annotated[str, Meta(max_length=64)] = ""
+    """The id of the one that is meant, else nothing is done; "": whichever is under way."""
 
 
 class GuardView(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,7 +167,10 @@ def _forms(one: Mapping[str, Any]) -> list[Block]:
         PageForm(
             id=word, action=filled(f"/ui/do/rollouts/{{app}}/{word}", {"app": one["app"]}), submit=label,
             method="post", confirm=note,
-            fields=(FormField(name="reason", label="Why"),) if word in REASONED else (),
+            fields=(
+                FormField(name="rollout", value=one["id"]),  # what the viewer has seen: a newer one is left alone
+                *((FormField(name="reason", label="Why"),) if word in REASONED else ()),
+            ),
         )
         for word, label, note in WORDS if not useless.get(word, False)
     ]  # fmt: skip
@@ -290,7 +293,8 @@ ROLLOUT_PAGE = Page(
 ROLLOUT_ACTIONS = tuple(
     PageAction(
         path=f"/ui/do/rollouts/{{app}}/{word}", method="POST", api_path=f"/v1/apps/{{app}}/rollout/{word}",
-        back="/ui/rollouts/{app}", scopes=("deploy",), body=lambda fields: {"reason": fields.get("reason", "")},
+        back="/ui/rollouts/{app}", scopes=("deploy",),
+        body=lambda fields: {"reason": fields.get("reason", ""), "rollout": fields.get("rollout", "")},
     )
     for word, _, _ in WORDS
 )  # fmt: skip

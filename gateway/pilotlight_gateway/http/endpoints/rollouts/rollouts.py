@@ -75,7 +75,7 @@ async def send_rollout_word(request: Request, services: RolloutServices) -> Resp
     if word not in WORDS:
         raise NotFound(f"A rollout cannot be told {word!r}: there are {', '.join(WORDS)}.")
     asked = await read_struct(request, services.budget, RolloutWord, default=RolloutWord())
-    return json_answer(await services.desk.send_word(principal_of(request), app, word, asked.reason))
+    return json_answer(await services.desk.send_word(principal_of(request), app, word, asked))
 
 
 ROLLOUTS = (
@@ -106,7 +106,7 @@ ROLLOUTS = (
     Operation(
         method="POST", path="/v1/apps/{app}/rollout/{word}", name="sendRolloutWord", endpoint=send_rollout_word,
         about="Tell a rollout what to do: pause, resume, promote, abort or freeze.", scopes=("deploy",),
-        tells=("reason",), request=RolloutWord, body_required=False, answer=RolloutView,
+        tells=("reason", "rollout"), request=RolloutWord, body_required=False, answer=RolloutView,
         errors=(*BODY, "not_found", "conflict"),
     ),
 )  # fmt: skip

@@ -29,6 +29,7 @@ app = command_app(no_args_is_help=True)
 Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 Name = Annotated[str, typer.Argument(help="the app's name", autocompletion=app_names)]
 Reason = Annotated[str, typer.Option("--reason", help="why, for the history and the audit log")]
+Meant = Annotated[str, typer.Option("--rollout", help="the id of the one that is meant; of another nothing is done")]
 NONE = "'pilotlight rollout start' begins one; 'pilotlight app list' shows what is deployed."
 
 
@@ -186,61 +187,62 @@ def _list_all(*, of_all: bool, as_json: bool) -> None:
 
 @app.command()
 @advising(not_found=NONE)
-def pause(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+def pause(name: Name, reason: Reason = "", rollout: Meant = "", as_json: Json = False) -> None:
     """Stay at the present shares. The judge goes on, and may still roll back.
 
     \b
     pilotlight rollout pause hello --reason "wait for Monday"
     """
-    _send(name, "pause", reason, as_json=as_json)
+    _send(name, "pause", reason, rollout, as_json=as_json)
 
 
 @app.command()
 @advising(not_found=NONE)
-def resume(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+def resume(name: Name, reason: Reason = "", rollout: Meant = "", as_json: Json = False) -> None:
     """Go on after a pause or a freeze.
 
     \b
     pilotlight rollout resume hello
     """
-    _send(name, "resume", reason, as_json=as_json)
+    _send(name, "resume", reason, rollout, as_json=as_json)
 
 
 @app.command()
 @advising(not_found=NONE)
-def promote(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+def promote(name: Name, reason: Reason = "", rollout: Meant = "", as_json: Json = False) -> None:
     """Put the new version into service now, whatever the judge says.
 
     \b
     pilotlight rollout promote hello --reason "checked by hand"
     """
-    _send(name, "promote", reason, as_json=as_json)
+    _send(name, "promote", reason, rollout, as_json=as_json)
 
 
 @app.command()
 @advising(not_found=NONE)
-def abort(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+def abort(name: Name, reason: Reason = "", rollout: Meant = "", as_json: Json = False) -> None:
     """Go back to the old version now; also while paused. The new one is not marked as worse.
 
     \b
     pilotlight rollout abort hello --reason "wrong weights"
+    pilotlight rollout abort hello --rollout "$(pilotlight rollout status hello --json | jq -r .id)"
     """
-    _send(name, "abort", reason, as_json=as_json)
+    _send(name, "abort", reason, rollout, as_json=as_json)
 
 
 @app.command()
 @advising(not_found=NONE)
-def freeze(name: Name, reason: Reason = "", as_json: Json = False) -> None:
+def freeze(name: Name, reason: Reason = "", rollout: Meant = "", as_json: Json = False) -> None:
     """Leave all as it is, also if the evidence is against it. 'rollout resume' ends that.
 
     \b
     pilotlight rollout freeze hello --reason "an incident elsewhere"
     """
-    _send(name, "freeze", reason, as_json=as_json)
+    _send(name, "freeze", reason, rollout, as_json=as_json)
 
 
-def _send(name: str, word: str, reason: str, *, as_json: bool) -> None:
-    view = ask(client().rollouts.send_word(name, word, reason))
+def _send(name: str, word: str, reason: str, meant: str, *, as_json: bool) -> None:
+    view = ask(client().rollouts.send_word(name, word, reason, rollout=meant))
     if as_json:
         print_json(view)
         return

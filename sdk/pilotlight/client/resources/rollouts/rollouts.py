@@ -36,9 +36,12 @@ class RolloutsClient:
         params = {"all": "true"} if of_all else {}
         return await self._platform.request("GET", "/v1/rollouts", params=params, answer_type=RolloutList)
 
-    async def send_word(self, app: str, word: str, reason: str = "") -> RolloutView:
-        """Pause, resume, promote, abort or freeze the rollout that is under way."""
-        body = RolloutWord(reason=reason)
+    async def send_word(self, app: str, word: str, reason: str = "", *, rollout: str = "") -> RolloutView:
+        """Pause, resume, promote, abort or freeze the rollout that is under way.
+
+        `rollout`: the id of the one that is meant; of another nothing is done (`conflict`).
+        """
+        body = RolloutWord(reason=reason, rollout=rollout)
         return await self._platform.request("POST", f"{_path(app)}/{word}", body=body, answer_type=RolloutView)
 
 

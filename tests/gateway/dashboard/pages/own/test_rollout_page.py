@@ -132,7 +132,7 @@ def test_hostile_text_stays_text_and_a_page_stays_small() -> None:
 
 
 async def test_a_word_is_sent_with_its_reason(site: Site) -> None:
-    """By a form of the page, for who may deploy; the page is what comes next."""
+    """By a form of the page, for who may deploy, and of the rollout that it shows; the page is what comes next."""
     answered = ApiAnswer(status=200, body=msgspec.json.encode(rollout()))
     site.api.answers["/v1/apps/shop/rollout"] = answered
     site.api.answers["/v1/apps/shop/rollout/abort"] = answered
@@ -147,11 +147,12 @@ async def test_a_word_is_sent_with_its_reason(site: Site) -> None:
     site.api.ask = asked  # type: ignore[method-assign]
     async with site.logged_in(site.world.add_key("acme", "read", "deploy")) as browser:
         page = await browser.get("/ui/rollouts/shop")
-        form = {"csrf": csrf_of(page.text), "reason": "wrong weights"}
+        assert f'name="rollout" value="{rollout()["id"]}"' in page.text
+        form = {"csrf": csrf_of(page.text), "reason": "wrong weights", "rollout": "rol_seen"}
         done = await browser.post("/ui/do/rollouts/shop/abort", data=form, headers=OWN_PAGE)
     assert page.status_code == 200
     assert (done.status_code, done.headers["location"]) == (303, "/ui/rollouts/shop")
-    assert sent == [("/v1/apps/shop/rollout/abort", {"reason": "wrong weights"})]
+    assert sent == [("/v1/apps/shop/rollout/abort", {"reason": "wrong weights", "rollout": "rol_seen"})]
     async with site.logged_in(site.world.add_key("acme", "read")) as browser:
         page = await browser.get("/ui/rollouts/shop")
         assert "/ui/do/rollouts" not in page.text

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_core.model.rollouts.rollout_moves import ended
 from pilotlight_core.model.rollouts.rollout_record import RolloutState
 from tests.gateway.http.endpoints.rollouts.test_rollbacks import deploy
 from tests.gateway.world import World
@@ -64,6 +65,43 @@ async def test_an_abort_wins_also_while_it_is_paused_and_leaves_no_mark(world: W
     assert (aborted["state"], "wrong weights" in aborted["reason"]) == ("rolling_back", True)
     assert (late.status_code, late.json()["code"]) == (409, "conflict")
     assert world.registry.rollout_records["acme", "shop"].withdrawn == {}
+
+
+@pytest.mark.parametrize("word", ["pause", "resume", "promote", "abort", "freeze"])
+async def test_a_word_for_another_rollout_than_the_last_changes_nothing(world: World, word: str) -> None:
+    """Whoever looks at a page of before acts on what they have seen, or on nothing."""
+    async with world.client() as client:
+        await with_two(client)
+        before = (await client.post(PATH, json=QUICK)).json()["rollout"]["id"]
+        await client.post(f"{PATH}/abort", json={"rollout": before})
+        record = world.registry.rollout_records["acme", "shop"]
+        assert record.rollout is not None
+        over = replace(record.rollout, state=RolloutState.ROLLED_BACK)
+        world.registry.rollout_records["acme", "shop"] = replace(record, rollout=over)
+        now = (await client.post(PATH, json=QUICK)).json()["rollout"]["id"]
+        late = await client.post(f"{PATH}/{word}", json={"rollout": before})
+        shown = (await client.get(PATH)).json()
+        meant = await client.post(f"{PATH}/{word}", json={"rollout": now})
+
+    assert (late.status_code, late.json()["code"], late.json()["field"]) == (409, "conflict", "rollout")
+    assert (shown["id"], shown["state"], shown["paused_by"], shown["frozen"]) == (now, "planned", "", False)
+    assert meant.status_code == 200
+
+
+async def test_a_promotion_that_the_keeper_sees_first_is_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes the end as soon as the new versions are in service, which may be before whoever promotes does."""
+    change = world.registry.change_rollout
+
+    async def after_the_keeper(tenant: str, app: str, changed: Any) -> Any:
+        await change(tenant, app, lambda now: now and ended(now, 7.0, RolloutState.PROMOTED, "promoted"))
+        return await change(tenant, app, changed)
+
+    async with world.client() as client:
+        await with_two(client)
+        await client.post(PATH, json=QUICK)
+        monkeypatch.setattr(world.registry, "change_rollout", after_the_keeper)
+        promoted = await client.post(f"{PATH}/promote")
+    assert (promoted.status_code, promoted.json()["state"]) == (200, "promoted")
 
 
 async def test_a_version_that_was_rolled_back_is_refused_until_retry(world: World) -> None:

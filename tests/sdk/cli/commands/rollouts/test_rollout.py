@@ -105,7 +105,8 @@ def test_ctrl_c_leaves_it_running_and_says_so(platform: ScriptedPlatform, monkey
 
 def test_words_are_sent_with_their_reason(platform: ScriptedPlatform) -> None:
     platform.will("POST", f"{PATH}/abort", answer(ROLLOUT | {"state": "rolling_back"}))
-    assert "rolling_back" in run("rollout", "abort", "hello", "--reason", "wrong weights")
+    assert "rolling_back" in run("rollout", "abort", "hello", "--reason", "wrong weights", "--rollout", "rol_3")
+    assert platform.requests[0].json == {"reason": "wrong weights", "rollout": "rol_3"}
     assert platform.requests[0].json == {"reason": "wrong weights"}
 
 

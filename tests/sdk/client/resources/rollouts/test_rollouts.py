@@ -30,8 +30,8 @@ async def test_a_rollout_is_started_and_seen(platform: ScriptedPlatform, rollout
 
 async def test_a_word_is_sent(platform: ScriptedPlatform, rollouts: RolloutsClient) -> None:
     platform.will("POST", "/v1/apps/hello/rollout/pause", answer(ROLLOUT | {"paused_by": "key1"}))
-    assert (await rollouts.send_word("hello", "pause", "Monday")).paused_by == "key1"
-    assert platform.requests[0].json == {"reason": "Monday"}
+    assert (await rollouts.send_word("hello", "pause", "Monday", rollout="rol_1")).paused_by == "key1"
+    assert platform.requests[0].json == {"reason": "Monday", "rollout": "rol_1"}
 
 
 async def test_those_of_all_apps_are_listed(platform: ScriptedPlatform, rollouts: RolloutsClient) -> None:
