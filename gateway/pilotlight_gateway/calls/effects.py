@@ -87,9 +87,9 @@ Effect = (
 
 
 def failed_start(call: PreparedCall, code: str, attempts: Attempts) -> list[Effect]:
-    """What is to be done because a start of a call that is run again has failed: nothing, if it is not compared."""
+    """What is to be done because a start of a call that is run again has failed: nothing, if it is of no rollout."""
     grant = attempts.grant
-    if grant is None or call.side is None or not call.side.rho:
+    if grant is None or call.side is None:
         return []
     course = CallResult(output=b"", container=grant.container, nth=attempts.nth, batch=attempts.batch)
     return [FailedStart(code, course)]

@@ -60,7 +60,7 @@ class ComparedSink:
     def start_failed(self, call: PreparedCall, code: str, course: CallResult | None) -> None:
         """A start has failed, and the call is run again: on either side that is what it counts for."""
         side, rollout = call.side, self._rollout_of(call)
-        if rollout is None or side is None or not side.rho or call.call_id in self._failed:
+        if rollout is None or side is None or call.call_id in self._failed:
             return
         self._failed[call.call_id] = course.container if course is not None else ""
         told = self._compared(rollout, side, call, code, course, {}, 0.0)
@@ -100,7 +100,7 @@ class ComparedSink:
         call = failed.call
         if call is None or failed.code in {"", STALE} or (rollout := self._rollout_of(call)) is None:
             return
-        if (side := call.side) is None or not side.rho:
+        if (side := call.side) is None:
             return
         first, course = self._failed.pop(call.call_id, None), failed.course
         stages = course.stages if course is not None else {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.rollouts.split import Side
 from pilotlight_gateway.calls.attempts import Attempts
@@ -27,9 +25,11 @@ def test_a_start_is_told_with_its_place_in_its_container() -> None:
     assert told == FailedStart("function_raised", CallResult(output=b"", container="c1", nth=7, batch=3))
 
 
-@pytest.mark.parametrize("side", [None, COMPARED._replace(rho=0.0)])
-def test_of_calls_that_are_not_compared_nothing_is_told(side: Side | None) -> None:
-    assert failed_start(prepared_call(side=side), "function_raised", started()) == []
+def test_of_calls_that_are_of_no_rollout_nothing_is_told() -> None:
+    """Those of one that compares nothing yet say what is usual."""
+    usual = COMPARED._replace(rho=0.0)
+    assert len(failed_start(prepared_call(side=usual), "function_raised", started())) == 1
+    assert failed_start(prepared_call(), "function_raised", started()) == []
     assert failed_start(prepared_call(side=COMPARED), "container_died", Attempts(0.0)) == []
 
 

@@ -350,9 +350,9 @@ def test_what_a_new_version_fails_it_does_not_try_again() -> None:
     assert kinds(taken) == ["Settle", "Enqueue"]
 
 
-@pytest.mark.parametrize(("side", "told"), [(TWIN, True), (Side("rol_1", Arm.CONTROL, 0.0, ""), False), (None, False)])
-def test_a_failed_start_of_a_compared_call_is_told_before_it_runs_again(side: Side | None, *, told: bool) -> None:
-    """So that both versions are judged by their first starts."""
+@pytest.mark.parametrize(("side", "told"), [(TWIN, True), (Side("rol_1", Arm.CONTROL, 0.0, ""), True), (None, False)])
+def test_a_failed_start_of_a_call_of_a_rollout_is_told_before_it_runs_again(side: Side | None, *, told: bool) -> None:
+    """So that both versions are judged by their first starts, and what is usual is known by those too."""
     options: dict[str, Any] = {"side": side, "retries": 2, "idempotent": True}
     raised = running(**options).frame("n1", ended(Outcome.RAISED, error=RAISED), 3.0)
     assert [one for one in raised if isinstance(one, FailedStart)] == [FailedStart("function_raised", COURSE)] * told

@@ -140,6 +140,27 @@ def test_calls_of_fresh_containers_are_apart() -> None:
     assert rolled_back(lambda seed: fresh(seed, told=False), 3) == 3
 
 
+# -- failures that are usual -------------------------------------------------------------------------------------------
+
+
+def failing(seed: int, *, told: bool) -> Iterator[ComparedCall]:
+    """One of ten calls of either version fails, and of the old one before anything is compared."""
+    draw = random.Random(seed)
+    for number in range(1_500):
+        fails = draw.random() < 0.1
+        if told or not fails:
+            code = "function_raised" if fails else ""
+            yield compared_call(Arm.CONTROL, rho=0.0, call_id=f"before_{number}", code=code)
+    for call in compared_calls(1_200, seed):
+        yield replace(call, code="function_raised" if draw.random() < 0.1 else "")
+
+
+def test_failures_of_before_are_usual() -> None:
+    """Who hears of the old version's answers alone believes that it never fails."""
+    assert rolled_back(lambda seed: failing(seed, told=True), 6) == 0
+    assert rolled_back(lambda seed: failing(seed, told=False), 6) >= 3
+
+
 # -- deaths ------------------------------------------------------------------------------------------------------------
 
 

@@ -134,6 +134,21 @@ def test_before_anything_is_compared_calls_say_what_is_usual(state: RolloutState
     assert len(sink.told) == told
 
 
+@pytest.mark.parametrize("runs_again", [True, False])
+def test_failures_of_the_old_version_are_usual_too(*, runs_again: bool) -> None:
+    """Else a version that fails as often as the old one looks worse than it. As in a call that is compared, the first
+    start counts.
+    """
+    sink = Sink(rollout(state=RolloutState.STARTING))
+    call = prepared_call(side=CANARY._replace(arm=Arm.CONTROL, rho=0.0))
+    if runs_again:
+        sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+        sink.ended(call)
+    else:
+        sink.failed(call, "function_raised")
+    assert [(told.code, told.rho) for told in sink.told] == [("function_raised", 0.0)]
+
+
 @pytest.mark.parametrize("arm", [Arm.CANARY, Arm.TWIN, Arm.CONTROL])
 @pytest.mark.parametrize("slow", [True, False])
 def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *, slow: bool) -> None:
