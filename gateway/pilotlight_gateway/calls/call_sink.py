@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol
 
 import structlog
@@ -78,3 +78,14 @@ def report_failed(sinks: Iterable[CallSink], failed: FailedCall) -> None:
             sink.call_failed(failed)
         except Exception:
             log.exception("a call that has failed was not noted", code=failed.code)
+
+
+FailedStartTaker = Callable[[PreparedCall, str, CallResult | None], None]
+
+
+def report_failed_start(taker: FailedStartTaker, call: PreparedCall, code: str, course: CallResult | None) -> None:
+    """As `report_ended`: the call is run again, whatever goes wrong there."""
+    try:
+        taker(call, code, course)
+    except Exception:
+        log.exception("a start that has failed was not noted", call=call.call_id)

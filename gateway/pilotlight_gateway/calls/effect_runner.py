@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,6 +19,7 @@ from pilotlight_gateway.calls.attempts import course_of
 from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_responses import usage_of
+from pilotlight_gateway.calls.call_sink import FailedStartTaker, report_failed_start
 from pilotlight_gateway.calls.effects import (
     Effect,
     FailCall,
@@ -32,7 +33,6 @@ from pilotlight_gateway.calls.effects import (
 from pilotlight_gateway.calls.in_flight_call import UNSENT, InFlightCall
 from pilotlight_gateway.calls.large_bodies import INLINE_BYTES, LargeBodies
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import DriverPort
 from pilotlight_gateway.cluster.router import Router
@@ -58,7 +58,7 @@ class EffectRunner:
     """By call id: when its origin's `tick` is due."""
     prices: PriceBook
     """What failed calls are told to be billed by."""
-    start_failed: Callable[[PreparedCall, str, CallResult | None], None]
+    start_failed: FailedStartTaker
     """Told of a call as its caller made it, the code of what its start came to, and how far that was."""
 
     def perform(self, live: InFlightCall, effects: Iterable[Effect], at: float) -> None:
@@ -134,7 +134,7 @@ class EffectRunner:
 
     def _report(self, live: InFlightCall, effect: ReportStage | FailedStart) -> None:
         if isinstance(effect, FailedStart):
-            self.start_failed(live.call, effect.code, effect.course)
+            report_failed_start(self.start_failed, live.call, effect.code, effect.course)
             return
         live.report_stage(effect.name, effect.ms, effect.detail)
         if effect.detail:  # it moves, or cannot any more

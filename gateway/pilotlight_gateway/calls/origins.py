@@ -28,13 +28,12 @@ from pilotlight_core.model.rollouts.rollout_record import Arm
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.calls.attempts import declined, settlement_of
 from pilotlight_gateway.calls.call_book import CallBook
-from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.calls.call_sink import FailedStartTaker
 from pilotlight_gateway.calls.effect_runner import EffectRunner
 from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.in_flight_call import InFlightCall
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.calls.origin import OriginState
-from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.calls.reconciler import Reconciler
 from pilotlight_gateway.cluster.agent_links import AgentLinks
 from pilotlight_gateway.cluster.driver_port import SOON, DriverPort
@@ -94,7 +93,7 @@ class Origins:
         self._preempted = PreemptedContainers()
         self._watch_at = float("-inf")
         self._bodies = bodies
-        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
+        self.on_failed_start: FailedStartTaker = ignore_failed_start
         """Told of starts of compared calls that failed and are run again; who compares versions sets it."""
         self.on_begun: Callable[[InFlightCall, Started, float], None] = lambda _live, _started, _at: None
         """Told of calls of rollouts that begin."""
@@ -229,9 +228,16 @@ class Origins:
             live.heard_at = at
             self._perform(live, live.origin.frame(node, frame, at), at)
             if live.call.side is not None and isinstance(frame, Started):
-                self.on_begun(live, frame, at)
+                self._report_begun(live, frame, at)
         elif frame.grant_number == grant.grant_number:  # of an older grant, it may well come from another node
             self._guard.note_frame(node, frame.call_id, at)
+
+    def _report_begun(self, live: InFlightCall, started: Started, at: float) -> None:
+        """Tell whoever watches rollouts; what goes wrong there costs no call its answer."""
+        try:
+            self.on_begun(live, started, at)
+        except Exception:
+            log.exception("a call that has begun was not noted", call=live.call.call_id)
 
     def on_chunks(self, node: str, group: ChunkGroup) -> None:
         """The agent of `node` has sent chunks of several calls."""

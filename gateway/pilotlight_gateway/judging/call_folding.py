@@ -16,7 +16,7 @@ from pilotlight_gateway.judging.batch_observations import (
     MeasuredAmount,
     PendingBatch,
 )
-from pilotlight_gateway.judging.failures import DEADLY, MOST_HANGING, OF_VERSION, is_repeated, keep
+from pilotlight_gateway.judging.failures import DEADLY, LOST_S, MOST_HANGING, OF_VERSION, is_repeated, keep
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
@@ -40,7 +40,7 @@ def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
         _fold_pair(evidence, call)
     elif call.rho <= 0.0:
         _fold_history(evidence, call)
-    elif call.also_failed and call.call_id in evidence.failed:
+    elif call.is_again:
         _take_back(evidence, call)
     elif call.is_running:
         _fold_running(evidence, call, canary=canary)
@@ -107,9 +107,15 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
 
 
 def _take_back(evidence: FunctionEvidence, call: ComparedCall) -> None:
-    """The new version's failure counted as soon as it was known. The old version has failed on it too: nobody did."""
+    """The new version's failure counted as soon as it was known. The old version has failed on it too: nobody did.
+
+    Nothing is left to take back of one that was no event of its own, or that so many others have followed.
+    """
+    found = evidence.failed.pop(call.call_id, None)
+    if found is None:
+        return
     evidence.leave_out("the old version failed on it too")
-    rho, *factors = evidence.failed.pop(call.call_id)
+    rho, *factors = found
     evidence.crash.undo(factors)
     if (errors := evidence.events.get("errors")) is not None:
         errors.undo(rho=rho)
@@ -128,6 +134,8 @@ def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: boo
     batch = evidence.batches.get(call.batch)
     if batch is not None and "slow" in batch.events:
         return
+    if len(evidence.told) >= MOST_HANGING:
+        evidence.told = {one: at for one, at in evidence.told.items() if at + LOST_S >= call.at}
     if name not in evidence.told and len(evidence.told) < MOST_HANGING:
         evidence.told[name] = call.at
         _note_event(evidence, "slow", call, canary=canary)

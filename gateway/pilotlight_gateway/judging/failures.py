@@ -12,6 +12,8 @@ MOST_REMEMBERED = 64
 """Dead containers, units and calls that failed, containers that started, of each kind."""
 MOST_HANGING = 512
 """Calls that were slow before they ended: where one hangs, many do."""
+LOST_S = 86_400.0
+"""After which nobody will say of one that it has ended: its gateway is gone."""
 
 
 Remembered = TypeVar("Remembered")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import msgspec
 from cachetools import LRUCache
@@ -35,6 +36,12 @@ which both fail is nobody's fault. A slower answer takes back what was told."""
 _decode = msgspec.msgpack.Decoder().decode
 
 
+class _HeldFailure(NamedTuple):
+    tenant: str
+    app: str
+    told: ComparedCall
+
+
 class ComparedSink:
     """A `CallSink`; `note` takes the owner, the app and the call."""
 
@@ -53,8 +60,8 @@ class ComparedSink:
         """By rollout, the calls that were told as its history."""
         self._failed: LRUCache[str, str] = LRUCache(TOLD)
         """The container in which a call has failed first, of calls of which that is told: it is what they count for."""
-        self._held: dict[str, ComparedCall] = {}
-        """What is told of a call as soon as it is known what the old version makes of it."""
+        self._held: dict[str, _HeldFailure] = {}
+        """By call: what is told of it as soon as it is known what the old version makes of it."""
         self._later = later
 
     def start_failed(self, call: PreparedCall, code: str, course: CallResult | None) -> None:
@@ -67,22 +74,26 @@ class ComparedSink:
         if side.arm is not Arm.CANARY:
             self._note(call.version.tenant, call.version.app, told)
             return
-        self._held[call.call_id] = told
+        self._held[call.call_id] = _HeldFailure(call.version.tenant, call.version.app, told)
         later = asyncio.get_running_loop().call_later if self._later is None else self._later
-        later(ASKED_S, lambda: self._let_go(call))
+        later(ASKED_S, partial(self._let_go, call.call_id))  # not the call, which has its input
 
-    def _let_go(self, call: PreparedCall, *, also_failed: bool = False) -> None:
+    def _let_go(self, call_id: str, *, also_failed: bool = False) -> None:
         """Tell what is held of a call, if anything is."""
-        if (told := self._held.pop(call.call_id, None)) is not None:
-            told = msgspec.structs.replace(told, also_failed=also_failed)
-            self._note(call.version.tenant, call.version.app, told)
+        if (held := self._held.pop(call_id, None)) is not None:
+            self._note(held.tenant, held.app, msgspec.structs.replace(held.told, also_failed=also_failed))
+
+    def let_all_go(self) -> None:
+        """Tell what is held: nobody will hear what the old version makes of it."""
+        for call_id in list(self._held):
+            self._let_go(call_id)
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
         side, rollout = call.side, self._rollout_of(call)
         if side is None or rollout is None or result.moved == STALE:
             return
         if self._failed.pop(call.call_id, None) is not None:
-            self._let_go(call)
+            self._let_go(call.call_id)
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
@@ -108,15 +119,15 @@ class ComparedSink:
         if first is not None:
             also_failed = side.arm is Arm.CANARY and failed.code in FAILED and told.container != first
             if call.call_id in self._held or not also_failed:
-                self._let_go(call, also_failed=also_failed)
+                self._let_go(call.call_id, also_failed=also_failed)
                 return
-            told = msgspec.structs.replace(told, also_failed=True)
+            told = msgspec.structs.replace(told, also_failed=True, is_again=True)
         self._note(call.version.tenant, call.version.app, told)
 
     def running_call(self, call: PreparedCall, course: CallResult, execute_ms: float) -> ComparedCall | None:
         """What the judge is told of a call that runs; None: nobody is told of it."""
         side, rollout = call.side, self._rollout_of(call)
-        if side is None or rollout is None:
+        if side is None or rollout is None or call.call_id in self._failed:  # its first start is what counts
             return None
         told = self._compared(rollout, side, call, "", course, {"execute": execute_ms}, 0.0)
         return msgspec.structs.replace(told, is_running=True)

@@ -9,7 +9,7 @@ one of the runs that `retries=` allows.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from pilotlight_gateway.calls.call_port import (
     ChunkTaker,
     RelayedCalls,
 )
+from pilotlight_gateway.calls.call_sink import FailedStartTaker, report_failed_start
 from pilotlight_gateway.calls.effects import ignore_failed_start
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.fallbacks.fallback_finder import BILLED, method_for
@@ -94,7 +95,7 @@ class SplitCalls(RelayedCalls):
         super().__init__(calls)
         self._registry = registry
         self._splits = splits
-        self.on_failed_start: Callable[[PreparedCall, str, CallResult | None], None] = ignore_failed_start
+        self.on_failed_start: FailedStartTaker = ignore_failed_start
         """Told of calls that the new version has failed, before the old one runs them; who compares sets it."""
 
     def begin(self, call: PreparedCall, waiter: CallWaiter) -> BegunCall:
@@ -166,7 +167,7 @@ class SplitCalls(RelayedCalls):
             raise error
         version = call.version
         if error.wire_code in OF_VERSION:
-            self.on_failed_start(call, *left_of(error))
+            report_failed_start(self.on_failed_start, call, *left_of(error))
         try:
             async with asyncio.timeout(READ_S):
                 record = await self._registry.rollout(version.tenant, version.app)

@@ -35,7 +35,7 @@ from pilotlight_gateway.calls.call_book import status_of
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.effects import Effect
 from pilotlight_gateway.calls.large_bodies import LargeBodies
-from pilotlight_gateway.calls.origin import LAST_WORDS_S, Origin
+from pilotlight_gateway.calls.origin import LAST_WORDS_S, Origin, OriginState
 from pilotlight_gateway.calls.origins import Origins
 from pilotlight_gateway.calls.prepared_call import Go
 from pilotlight_gateway.cluster.agent_links import AgentLinks
@@ -130,6 +130,23 @@ def test_whoever_compares_versions_is_told_of_a_start_that_failed() -> None:
     site.origins.on_frame("n1", ended(Outcome.RAISED, nth=7, batch=3))
 
     assert told == [("a", "function_raised", CallResult(output=b"", container="c1", nth=7, batch=3))]
+
+
+def test_a_fault_of_who_compares_versions_costs_no_call_its_answer() -> None:
+    """Neither when it begins nor when it is run again."""
+    site = Site()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    site.origins.on_failed_start = site.origins.on_begun = fail
+    live = site.begin(side=Side("rol_1", Arm.TWIN, 0.5, ""), split=3)
+    live.call.version = replace(live.call.version, spec=replace(live.call.version.spec, retries=1))
+    site.router.origin_inbox.append(grant())
+    site.turn()
+    site.origins.on_frame("n1", Started(call_id="a", grant_number=1, nth=7))
+    site.origins.on_frame("n1", ended(Outcome.RAISED, nth=7, batch=3))
+    assert live.origin.state is OriginState.WAITING
 
 
 def test_who_watches_rollouts_hears_when_their_calls_begin() -> None:

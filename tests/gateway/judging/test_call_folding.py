@@ -11,7 +11,7 @@ from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, RolloutTerms, Sticky
 from pilotlight_gateway.judging.call_folding import fold_call
 from pilotlight_gateway.judging.evidence import start
-from pilotlight_gateway.judging.failures import MOST_HANGING
+from pilotlight_gateway.judging.failures import LOST_S, MOST_HANGING
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from tests.builders.compared import FUNCTION, compared_call, compared_history, rollout_of
 
@@ -95,11 +95,23 @@ def test_an_input_that_fails_on_the_old_version_too_is_nobodys_error() -> None:
 def test_what_the_old_version_fails_later_takes_back_what_was_told() -> None:
     """It is no further call, and who is not known to have failed has nothing taken back."""
     failed = canary(code="function_raised", call_id="c")
-    evidence = folded(failed, canary(code="function_raised", call_id="c", also_failed=True))
+    again = canary(code="function_raised", call_id="c", also_failed=True, is_again=True)
+    evidence = folded(failed, again, again)
 
     assert evidence.crash.e == pytest.approx(1.0)
     assert evidence.events["errors"].e == pytest.approx(1.0)
     assert (evidence.calls, evidence.failed) == ({Arm.CANARY: 1}, {})
+
+
+def test_what_was_no_event_of_its_own_is_not_counted_again_when_it_is_taken_back() -> None:
+    """Such as calls of a container that died of one input: else calls seem to come otherwise than they are split."""
+    died = [canary(code="container_died", container="c1", call_id=str(n)) for n in range(30)]
+    evidence = folded(*died)
+    before = evidence.split.e, dict(evidence.calls)
+    for call in died:
+        fold_call(evidence, replace(call, also_failed=True, is_again=True))
+    assert (evidence.split.e, evidence.calls) == before
+    assert evidence.events["errors"].canary == evidence.crash.canary == 0
 
 
 @pytest.mark.parametrize("code", ["bad_input", "cancelled", "rate_limited", "preempted", "internal", "queue_full"])
@@ -161,7 +173,7 @@ def test_a_batch_that_hangs_is_slow_once() -> None:
 
 
 def test_where_too_many_hang_the_rest_count_when_they_end() -> None:
-    """None is forgotten, so none counts twice."""
+    """None is forgotten, so none counts twice, until nobody will say any more that it has ended."""
     most = MOST_HANGING + 3
     calls = [canary(call_id=str(each), execute_ms=9_000.0) for each in range(most)]
     evidence = folded(*[replace(call, is_running=True) for call in calls])
@@ -171,6 +183,10 @@ def test_where_too_many_hang_the_rest_count_when_they_end() -> None:
 
     assert evidence.events["slow"].canary == most
     assert evidence.told == {}
+    for call in calls:  # their gateway dies
+        fold_call(evidence, replace(call, is_running=True))
+    fold_call(evidence, canary(call_id="new", execute_ms=9_000.0, is_running=True, at=LOST_S + 1.0))
+    assert list(evidence.told) == ["new"]
 
 
 def test_what_ended_otherwise_is_not_remembered_as_hanging() -> None:

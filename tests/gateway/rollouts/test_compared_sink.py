@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import msgspec
@@ -191,7 +192,31 @@ def test_what_the_old_version_fails_as_well_is_nobodys(
             sink.pass_time()
         sink.failed(call, code, container)
         assert [told.also_failed for told in sink.told] == said
+        assert [told.is_again for told in sink.told] == [False, True][: len(said)]
         assert {told.call_id for told in sink.told} == {call.call_id}
+
+
+def test_what_is_held_when_its_gateway_ends_is_told(sink: Sink) -> None:
+    sink.of.start_failed(prepared_call(side=CANARY), "function_raised", FAILED_IN_C9)
+    sink.of.let_all_go()
+    sink.pass_time()
+    assert [told.code for told in sink.told] == ["function_raised"]
+
+
+def test_a_call_is_not_kept_for_what_is_held_of_it(sink: Sink) -> None:
+    """It has its input, which may be large."""
+    call = prepared_call(side=CANARY)
+    before = sys.getrefcount(call)
+    sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+    assert sys.getrefcount(call) == before
+
+
+def test_a_call_that_is_run_again_is_not_watched(sink: Sink) -> None:
+    """Its first start is what it counts for, and what it was told of; a call's end is not told then."""
+    call = prepared_call(side=CANARY._replace(arm=Arm.TWIN))
+    assert sink.of.running_call(call, RESULT, 9.0) is not None
+    sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
+    assert sink.of.running_call(call, RESULT, 9.0) is None
 
 
 def test_a_start_of_a_call_that_is_not_compared_is_not_told(sink: Sink) -> None:

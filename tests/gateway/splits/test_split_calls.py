@@ -171,6 +171,17 @@ async def test_what_the_new_version_has_failed_is_told_before_the_old_one_runs_i
     assert seen == ([(*told, 1)] if told else [])
 
 
+async def test_a_fault_of_who_is_told_of_it_costs_no_call_its_answer(world: World) -> None:
+    bench = Bench(world, retries=2)
+
+    def fail(_call: PreparedCall, _code: str, _course: CallResult | None) -> None:
+        raise RuntimeError("a bug")
+
+    bench.split.on_failed_start = fail
+    bench.calls.outcomes[NEW] = [RAISED]
+    assert (await bench.split.run(bench.call())).moved == "function_raised"
+
+
 @pytest.mark.parametrize(("error", "left"), [(FunctionRaised("no"), 1), (LoadFailed("no"), 2)])
 async def test_what_the_new_version_has_raised_is_one_of_the_runs_that_are_allowed(
     world: World, error: PilotlightError, left: int

@@ -71,4 +71,6 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     is_running: bool = False
     """Whether it has not ended: it runs longer than the old version usually does, and is told of again at its end."""
     also_failed: bool = False
-    """Whether the old version has failed on the same input too: so is nobody's what was told of this call before."""
+    """Whether the old version has failed on the same input too, so that it is nobody's fault."""
+    is_again: bool = False
+    """Whether its failure was told before as the new version's: nothing is counted anew, and that is taken back."""
