@@ -88,6 +88,12 @@ class ComparedFeed:
                 log.warning("compared calls are told later", error=str(error))
                 self._has_some.set()
                 await asyncio.sleep(RETRY_S)
+            except Exception:  # what can never be stored, or not be written, holds nothing else up
+                log.exception("compared calls are lost")
+                self.dropped += self._sending[3] if self._sending is not None else 0
+                self._sending = None
+                self._has_some.set()
+                await asyncio.sleep(RETRY_S)
 
     async def _store_waiting(self) -> None:
         """Raises BusError, OSError: what was not stored is sent again, under the id that it had."""

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import structlog
-from msgspec import DecodeError
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusError, KeyConflict, Lease
@@ -180,9 +179,8 @@ class RolloutKeeper:
             return known.why
         try:
             why = await self.check(record, rollout)
-        except (BusError, OSError, PilotlightError, DecodeError) as error:
-            # It must not keep a rollback from being decided.
-            log.warning("what policies say of a rollout is not known", app=record.app, error=str(error))
+        except Exception:  # whatever it is, it must not keep a rollback from being decided
+            log.exception("what policies say of a rollout is not known", app=record.app)
             why = "What policies say of the new version is not known now."
         if len(self._refusals) >= HELD:
             self._refusals.clear()
@@ -249,6 +247,9 @@ class RolloutKeeper:
         except (BusError, KeyConflict, OSError) as error:
             log.warning("when calls are slow is said later", app=record.app, error=str(error))
             return False
+        except Exception:  # whatever it is, it ends the keeping of no other rollout
+            log.exception("when calls are slow is not said", app=record.app)
+            return False
         return True
 
     # -- what follows -------------------------------------------------------------------------------------------
@@ -291,7 +292,8 @@ class RolloutKeeper:
         changed = await self.registry.change_rollout(record.tenant, record.app, change)
         if not taken or changed is None or changed.rollout is None:
             return
-        self.counts[decision.action.value] += 1
+        was_promoted = decision.state is RolloutState.PROMOTED
+        self.counts[(Action.PROMOTE if was_promoted else decision.action).value] += 1
 
     async def _promoted(self, record: RolloutRecord, rollout: Rollout, decision: RolloutDecision) -> RolloutDecision:
         """Put the new versions into service; what is said of the rollout then."""

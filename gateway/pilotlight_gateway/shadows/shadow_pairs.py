@@ -84,6 +84,8 @@ class ShadowPairs:
         total_ms: float,  # noqa: ARG002 - a sink's
     ) -> None:
         """Take it for a pair, if its function's rollout gathers some and there is room."""
+        if call.side is None:  # nearly all calls: nothing more is asked of them
+            return
         version = call.version
         record = self.records.rollout_nowait(version.tenant, version.app)
         if record is None or (rollout := record.rollout) is None or not _is_wanted(call, rollout):
@@ -160,9 +162,12 @@ def is_canary_second(salt: bytes, call_id: str) -> bool:
 
 
 def _is_wanted(call: PreparedCall, rollout: Rollout) -> bool:
-    function = call.version.function
+    """Whether a call takes part in the rollout, on the old version's side: one that named its version does not."""
+    function, side = call.version.function, call.side
     return (
         rollout.state is RolloutState.PAIRS
+        and side is not None
+        and (side.rollout, side.arm) == (rollout.id, Arm.CONTROL)
         and not call.shadow
         and rollout.control.get(function) == call.version.id
         and function in rollout.canary

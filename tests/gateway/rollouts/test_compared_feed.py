@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from pilotlight_core.bus import Bus, connect
+from typing import Any
+
+import pytest
+
+from pilotlight_core.bus import Bus, MessageTooLarge, connect
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.rollouts.rollout_record import Arm
+from pilotlight_gateway.rollouts import compared_feed
 from pilotlight_gateway.rollouts.compared_feed import AT_ONCE, KEPT, ComparedFeed
 from pilotlight_gateway.rollouts.evidence_store import BusEvidence
 from tests.gateway.rollouts.kept_rollout import compared
+from tests.waiting import until
 
 
 async def stored(bus: Bus, tenant: str) -> list[str]:
@@ -39,3 +45,28 @@ async def test_the_oldest_are_lost_of_the_app_that_has_the_most(server_url: str)
         for number in range(KEPT + 2):
             feed.note("busy", "shop", compared(number, Arm.TWIN))
     assert feed.dropped == 3
+
+
+class Refusing:
+    """A stream that says of the first message that it can never be stored."""
+
+    def __init__(self) -> None:
+        self.jetstream, self.stored = self, list[bytes]()
+
+    async def store(self, _subject: str, data: bytes, **_more: object) -> None:
+        self.stored.append(data)
+        if len(self.stored) == 1:
+            raise MessageTooLarge("too large")
+
+
+async def test_what_can_never_be_stored_holds_nothing_else_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is lost, and counted; its gateway goes on."""
+    monkeypatch.setattr(compared_feed, "EVERY_S", 0.0)
+    monkeypatch.setattr(compared_feed, "RETRY_S", 0.0)
+    bus: Any = Refusing()
+    feed = ComparedFeed(bus, region="local", gateway="gw1")
+    async with feed.running():
+        feed.note("acme", "shop", compared(0, Arm.TWIN))
+        await until(lambda: feed.dropped == 1)
+        feed.note("acme", "shop", compared(1, Arm.TWIN))
+        await until(lambda: feed.stored == 1)

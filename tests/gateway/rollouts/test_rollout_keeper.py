@@ -131,13 +131,14 @@ async def test_what_policies_refuse_while_it_is_under_way_is_held_and_not_ended(
     assert kept.deployed == NEW
 
 
-async def test_a_policy_that_cannot_be_asked_holds_a_rollout_and_keeps_it_from_no_rollback() -> None:
+@pytest.mark.parametrize("error", [BlobsDown("The store is away."), RecursionError("a bug")])
+async def test_a_policy_that_cannot_be_asked_holds_a_rollout_and_keeps_it_from_no_rollback(error: Exception) -> None:
     """Not knowing is not well; and a failing version goes back all the same."""
     kept = KeptRollout()
     await kept.keep_until(RolloutState.RAMP)
 
     async def broken(*_: object) -> str:
-        raise BlobsDown("The store is away.")
+        raise error
 
     keeper = replace_check(kept.keeper(), broken)
     await kept.keep(keeper=keeper)
@@ -438,10 +439,14 @@ async def test_gateways_are_told_when_calls_are_slow_if_that_changes() -> None:
 
     write = kept.store.write_limits
 
+    error: Exception = OSError("away")
+
     async def refuse(*_: object) -> None:
-        raise OSError("away")
+        raise error
 
     kept.store.write_limits, keeper = refuse, kept.keeper()
+    await kept.keep(keeper=keeper)
+    kept.at, error = kept.at + 1.0, RecursionError("a bug, which ends the keeping of no other rollout")
     await kept.keep(keeper=keeper)
     assert len(kept.store.slow) == written + 1
     kept.store.write_limits, kept.at = write, kept.at + 1.0

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from pilotlight_core.model.errors import FunctionRaised, PilotlightError, Unavailable
 from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, RolloutRecord, RolloutState, RolloutTerms
+from pilotlight_core.model.rollouts.split import Side
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
@@ -26,6 +27,8 @@ from tests.gateway.world import World, function
 from tests.waiting import until
 
 OLD, NEW, TWIN = "ver_" + "1" * 32, "ver_" + "2" * 32, "ver_" + "3" * 32
+
+SIDE = Side("rol_1", Arm.CONTROL, 0.0, "")
 
 
 class VersionedCalls(FakeCalls):
@@ -70,6 +73,7 @@ class Bench:
 
     def end(self, number: int = 0, output: object = 1.0, version: VersionRecord | None = None) -> PreparedCall:
         call = primary_of(version or self.old)
+        call.side = SIDE
         call.call_id = f"call_local_1_{number:020}"
         self.shadow_pairs.call_ended(call, CallResult(output=msgspec.msgpack.encode(output)), {}, 1.0)
         return call
@@ -179,9 +183,15 @@ async def test_outside_its_time_nothing_is_repeated(bench: Bench, state: Rollout
 
 async def test_only_plain_calls_of_the_old_version_are_repeated(bench: Bench, world: World) -> None:
     bench.end(version=world.registry.versions[NEW])
-    shadow = primary_of(bench.old)
-    shadow.shadow = True
-    bench.shadow_pairs.call_ended(shadow, CallResult(output=b""), {}, 1.0)
+    for side, is_shadow in [
+        (SIDE, True),
+        (None, False),  # its version was named, or its caller is not of the cohort
+        (SIDE._replace(rollout="rol_0"), False),
+        (SIDE._replace(arm=Arm.TWIN), False),
+    ]:
+        call = primary_of(bench.old)
+        call.side, call.shadow = side, is_shadow
+        bench.shadow_pairs.call_ended(call, CallResult(output=b""), {}, 1.0)
     bench.change(twins={})
     bench.end()
     bench.records.clear()
@@ -199,6 +209,7 @@ async def test_what_waits_is_bounded(bench: Bench) -> None:
     for number in range(MOST_WAITING + 3):
         bench.end(number)
     large = primary_of(bench.old)
+    large.side = SIDE
     large.input = bytes(LARGEST + 1)
     bench.shadow_pairs.call_ended(large, CallResult(output=b""), {}, 1.0)
     assert bench.taken == MOST_WAITING
