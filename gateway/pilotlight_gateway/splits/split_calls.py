@@ -118,9 +118,10 @@ class SplitCalls(RelayedCalls):
         Raises:
             PilotlightError: `error`, if it may not, or what the last one came to.
         """
-        moving, failed = call, error
+        moving, failed, stays = call, error, False
         for _ in range(TRIES):
-            again = await self._again(moving, failed)
+            stays = stays or failed.wire_code != STALE
+            again = await self._again(moving, failed, stays=stays)
             left = left_of(failed)
             try:
                 return by_other(await self._calls.run(again), again, left)
@@ -135,7 +136,7 @@ class SplitCalls(RelayedCalls):
 
     async def _stream(self, call: PreparedCall, taker: ChunkTaker | None) -> AsyncIterator[list[CallEvent]]:
         """The events of a call, or of those that take its place: it has had no chunk then."""
-        moving, left = call, Left()
+        moving, left, stays = call, Left(), False
         for last in (*[False] * TRIES, True):
             watched = _WatchedTaker(taker)
             failed: PilotlightError | None = None
@@ -159,10 +160,14 @@ class SplitCalls(RelayedCalls):
             if last or watched.has_begun:
                 raise failed
             left = left_of(failed)
-            moving = await self._again(moving, failed)
+            stays = stays or failed.wire_code != STALE
+            moving = await self._again(moving, failed, stays=stays)
 
-    async def _again(self, call: PreparedCall, error: PilotlightError) -> PreparedCall:
-        """The call in the place of one that came to `error`; raises that if there is none."""
+    async def _again(self, call: PreparedCall, error: PilotlightError, *, stays: bool) -> PreparedCall:
+        """The call in the place of one that came to `error`; raises that if there is none.
+
+        `stays`: the new version has failed it, so it is the old one's, however traffic is split by now.
+        """
         if not may_move(call, error):
             raise error
         version = call.version
@@ -176,7 +181,7 @@ class SplitCalls(RelayedCalls):
             raise error from None
         if record is None or control is None:
             raise error
-        if error.wire_code == STALE:
+        if not stays:
             asker = asker_of(call.tenant, call.key, call.call_id, call.head)
             beside = call.side if call.parent else None  # it stays where the call that makes it is
             chosen = self._splits.choose(record, control, asker, beside)
@@ -201,7 +206,10 @@ class SplitCalls(RelayedCalls):
     async def _instead(
         self, call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Side | None, split: int
     ) -> PreparedCall:
-        method = call.method if version.id == call.version.id else method_for(call, version)
+        if version.id == call.version.id:
+            version, method = call.version, call.method  # with the runs that it has left
+        else:
+            method = method_for(call, version)
         if method is None and error.wire_code in FAILED:  # then it is the one that is to run it again
             version, method = call.version, call.method
         if error.wire_code == "function_raised":

@@ -173,9 +173,9 @@ class KeptRollout:
                 await keeper.keep(asking, self.record, counted([self.report()]))
                 await keeper.notify_all(self.record)
 
-    async def keep_until(self, state: RolloutState, times: int = 40) -> None:
+    async def keep_until(self, state: RolloutState, times: int = 40, keeper: RolloutKeeper | None = None) -> None:
         """Look again, a second later each time, until it is in a state."""
-        keeper = self.keeper()
+        keeper = keeper or self.keeper()
         for _ in range(times):
             if self.now.state is state:
                 return

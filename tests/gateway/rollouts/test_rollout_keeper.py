@@ -46,9 +46,10 @@ async def test_an_equal_version_is_promoted_step_by_step() -> None:
     kept.store.stream += traffic(40)
     await kept.keep_until(RolloutState.BAKING)
     assert kept.deployed == OLD
-    await kept.keep_until(RolloutState.PROMOTED)
+    keeper = kept.keeper()
+    await kept.keep_until(RolloutState.PROMOTED, keeper=keeper)
 
-    assert kept.deployed == NEW
+    assert (kept.deployed, keeper.counts["promote"]) == (NEW, 1)
     assert kept.kinds[-1] == "rollout.promoted"
     assert kept.kinds.count("rollout.promoted") == 1
     assert kept.now.verdict.calls

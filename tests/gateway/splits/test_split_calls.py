@@ -192,6 +192,22 @@ async def test_what_the_new_version_has_raised_is_one_of_the_runs_that_are_allow
     assert [call.version.spec.retries for call in bench.calls.seen] == [2, left]
 
 
+@pytest.mark.parametrize("streams", [True, False])
+async def test_what_the_new_version_has_raised_stays_with_the_old_one_however_traffic_is_split_by_then(
+    world: World, *, streams: bool
+) -> None:
+    """It has no run more for that."""
+    bench = Bench(world, retries=2)
+    bench.calls.outcomes = {NEW: [RAISED], bench.old.id: [STALE]}
+    if streams:
+        async for _ in bench.split.stream(bench.call()):
+            pass
+    else:
+        await bench.split.run(bench.call())
+    old = bench.old.id
+    assert [(call.version.id, call.version.spec.retries) for call in bench.calls.seen] == [(NEW, 2), (old, 1), (old, 1)]
+
+
 async def test_what_the_old_version_does_not_take_the_new_one_tries_again(world: World) -> None:
     """On no side, so that it may try as often as it says."""
     bench = Bench(world, retries=2)
