@@ -102,7 +102,7 @@ class GatewayRollouts:
             finally:
                 for task in tasks:
                     task.cancel()
-                sink.let_all_go()
+                sink.report_held()
 
     def _keeper(self, parts: HttpParts, registry: Registry, sender: GateSender) -> RolloutKeeper:
         fleet = self._calls.fleet

@@ -83,7 +83,7 @@ class ComparedSink:
         if (held := self._held.pop(call_id, None)) is not None:
             self._note(held.tenant, held.app, msgspec.structs.replace(held.told, also_failed=also_failed))
 
-    def let_all_go(self) -> None:
+    def report_held(self) -> None:
         """Tell what is held: nobody will hear what the old version makes of it."""
         for call_id in list(self._held):
             self._let_go(call_id)

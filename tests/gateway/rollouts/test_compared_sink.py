@@ -198,7 +198,7 @@ def test_what_the_old_version_fails_as_well_is_nobodys(
 
 def test_what_is_held_when_its_gateway_ends_is_told(sink: Sink) -> None:
     sink.of.start_failed(prepared_call(side=CANARY), "function_raised", FAILED_IN_C9)
-    sink.of.let_all_go()
+    sink.of.report_held()
     sink.pass_time()
     assert [told.code for told in sink.told] == ["function_raised"]
 
