@@ -55,7 +55,7 @@ def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool)
         evidence.tolerance = live_tolerance(evidence.speeds.spread(), devices=1, shared=False)
         evidence.speeds = None
     evidence.calls[call.arm] = evidence.calls.get(call.arm, 0) + 1
-    if not call.unit or evidence.units.is_new(call.unit):
+    if not call.unit or evidence.units.is_first(call.unit):
         evidence.split.note(canary=canary, rho=call.rho)
     if call.is_degraded:
         _note_event(evidence, "degraded", call, canary=canary)

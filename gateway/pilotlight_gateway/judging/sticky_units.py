@@ -46,6 +46,8 @@ class StickyUnit(msgspec.Struct, array_like=True):
     counts: dict[str, int] = {}
     history: dict[str, list[float]] = {}
     """Sum and number of scores before it was compared."""
+    is_split: bool = False
+    """Whether it is known to have been drawn, be it by a call whose times say nothing."""
 
 
 class UnitBet(NamedTuple):
@@ -68,10 +70,13 @@ class StickyUnits(msgspec.Struct):
     means: dict[str, list[float]] = {}
     """By guard, of units of the old version that were bet on."""
 
-    def is_new(self, unit: str) -> bool:
-        """Whether a unit was not compared before; further ones than are judged never are."""
-        found = self.units.get(unit)
-        return len(self.units) < self.most if found is None else found.side < 0
+    def is_first(self, unit: str) -> bool:
+        """Whether this is the first compared call of a unit; of further ones than are judged none is."""
+        found = self._of(unit)
+        if found is None or found.is_split:
+            return False
+        found.is_split = True
+        return True
 
     def note_history(self, unit: str, scores: dict[str, float]) -> None:
         """A call of the old version that is not compared."""

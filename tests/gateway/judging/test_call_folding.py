@@ -32,6 +32,13 @@ def canary(**fields: Any) -> ComparedCall:
     return compared_call(Arm.CANARY, **fields)
 
 
+@pytest.mark.parametrize("fields", [{"is_cold": True}, {"nth_call": 7}, {"is_degraded": True}])
+def test_a_unit_is_drawn_once_also_while_its_containers_are_fresh(fields: dict[str, Any]) -> None:
+    """Else the first calls of a large tenant look as if calls did not come as they are split."""
+    evidence = folded(*[canary(unit="u", **fields) for _ in range(100)], terms=RolloutTerms(sticky=Sticky.TENANT))
+    assert evidence.split.counts == {0.5: [1, 1]}
+
+
 def test_a_warm_call_is_bet_on_by_its_time_and_its_cost() -> None:
     """Both sides are counted."""
     evidence = folded(canary(), compared_call())

@@ -60,11 +60,12 @@ def test_how_far_units_differ_is_learnt_of_the_old_versions() -> None:
 def test_units_are_bounded_and_new_ones_are_told_apart() -> None:
     """Further ones are not judged, and not counted for the split."""
     units = StickyUnits()
-    assert units.is_new("u0")
+    assert units.is_first("u0")
     for number in range(MOST_UNITS):
         units.note(f"u{number}", canary=True, rho=0.5, scores={})
 
-    assert not units.is_new("u0")
-    assert not units.is_new("another")
+    assert not units.is_first("u0")
+    assert units.is_first("u1")
+    assert not units.is_first("another")
     assert units.note("another", canary=True, rho=0.5, scores={"latency": 1.0}) == []
     assert len(units.units) == MOST_UNITS
