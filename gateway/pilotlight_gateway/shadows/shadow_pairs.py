@@ -1,7 +1,8 @@
 """Pairs: one input to both versions of a rollout, in turn and in random order, after its caller has the answer.
 
 The sink takes calls of the old version that ended well while a rollout gathers pairs, as many as there is room for; one
-task runs them. Two shadows never run at a time here, so neither disturbs the other.
+task runs them. Two shadows of one tenant's versions never run at a time here, so neither disturbs the other; and those
+of one tenant wait for no other's, which may run for an hour.
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ from pilotlight_gateway.shadows.answer_differences import differ
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls, Shadowed
 from pilotlight_gateway.tenancy.registry_port import RolloutRegistry
 
-MOST_WAITING = 16
+MOST_WAITING = 32
 """Calls whose pairs wait; further ones are not repeated. A rollout needs hundreds, and calls come all day."""
+MOST_OF_TENANT = 8
+"""Of those: a busy app leaves room for others."""
+AT_ONCE = 8
+"""Tenants whose pairs run at a time."""
 LARGEST = 2**20
 """Bytes of an input or answer that is kept for a pair."""
 
@@ -75,6 +80,8 @@ class ShadowPairs:
     """Pairs that ran, that could not, and calls for which there was no room."""
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    _busy: set[str] = field(default_factory=set)
+    """Tenants of whose versions a pair runs."""
 
     def call_ended(
         self,
@@ -91,7 +98,8 @@ class ShadowPairs:
         if record is None or (rollout := record.rollout) is None or not _is_wanted(call, rollout):
             return
         size = len(call.input) + len(result.output)
-        if len(self._waiting) >= MOST_WAITING or size > LARGEST:
+        of_tenant = sum(one.call.version.tenant == version.tenant for one in self._waiting)
+        if len(self._waiting) >= MOST_WAITING or of_tenant >= MOST_OF_TENANT or size > LARGEST:
             self.counts["no_room"] += 1
             return
         try:
@@ -106,20 +114,30 @@ class ShadowPairs:
         """Of a call that failed nothing is repeated."""
 
     async def run(self) -> None:
-        """Run pairs, one after another, until it is cancelled."""
+        """Run pairs, those of one tenant's versions one after another, until it is cancelled."""
         try:
-            while True:
-                await self._stirred.wait()
-                self._stirred.clear()
-                while self._waiting:
-                    await self._run_first()
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await self._stirred.wait()
+                    self._stirred.clear()
+                    for _ in range(AT_ONCE - len(self._busy)):
+                        if self._next() is not None:
+                            group.create_task(self._run_next())
         finally:
             while self._waiting:
                 waiting = self._waiting.popleft()
                 self.budget.give_back(waiting.size, waiting.call.tenant)
 
-    async def _run_first(self) -> None:
-        waiting = self._waiting.popleft()
+    def _next(self) -> _Waiting | None:
+        """The first of a tenant of whose versions none runs."""
+        return next((one for one in self._waiting if one.call.version.tenant not in self._busy), None)
+
+    async def _run_next(self) -> None:
+        if (waiting := self._next()) is None:
+            return
+        tenant = waiting.call.version.tenant
+        self._waiting.remove(waiting)
+        self._busy.add(tenant)
         try:
             if self._still_gathers(waiting):
                 await self._run_pair(waiting)
@@ -131,6 +149,8 @@ class ShadowPairs:
             log.exception("a pair of shadows did not run", rollout=waiting.rollout.id)
         finally:
             self.budget.give_back(waiting.size, waiting.call.tenant)
+            self._busy.discard(tenant)
+            self._stirred.set()
 
     def _still_gathers(self, waiting: _Waiting) -> bool:
         version = waiting.call.version

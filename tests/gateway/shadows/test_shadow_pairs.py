@@ -20,7 +20,14 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.schemas.version_schemas import VersionSchemas
 from pilotlight_gateway.shadows.shadow_calls import ShadowCalls
-from pilotlight_gateway.shadows.shadow_pairs import LARGEST, MOST_WAITING, Pair, ShadowPairs, is_canary_second
+from pilotlight_gateway.shadows.shadow_pairs import (
+    LARGEST,
+    MOST_OF_TENANT,
+    MOST_WAITING,
+    Pair,
+    ShadowPairs,
+    is_canary_second,
+)
 from tests.gateway.body_codecs import small_codec
 from tests.gateway.shadows.test_shadow_calls import primary_of
 from tests.gateway.world import World, function
@@ -77,6 +84,12 @@ class Bench:
         call.call_id = f"call_local_1_{number:020}"
         self.shadow_pairs.call_ended(call, CallResult(output=msgspec.msgpack.encode(output)), {}, 1.0)
         return call
+
+    def version_of(self, tenant: str) -> VersionRecord:
+        """The old version, as another tenant has it, with a rollout like this one's."""
+        version = replace(self.old, tenant=tenant)
+        self.records[tenant, version.app] = replace(self.records[self.key], tenant=tenant)
+        return version
 
     def change(self, **fields: object) -> None:
         record = self.records[self.key]
@@ -206,16 +219,34 @@ async def test_what_could_do_a_thing_twice_is_not_repeated(world: World) -> None
 
 
 async def test_what_waits_is_bounded(bench: Bench) -> None:
-    for number in range(MOST_WAITING + 3):
+    """All of them, and those of one tenant, so that a busy one leaves room."""
+    for number in range(MOST_OF_TENANT + 3):
         bench.end(number)
     large = primary_of(bench.old)
     large.side = SIDE
     large.input = bytes(LARGEST + 1)
     bench.shadow_pairs.call_ended(large, CallResult(output=b""), {}, 1.0)
-    assert bench.taken == MOST_WAITING
+    assert bench.taken == MOST_OF_TENANT
     assert bench.shadow_pairs.counts["no_room"] == 4
     async with bench.running():
-        await until(lambda: len(bench.pairs) == MOST_WAITING)
+        await until(lambda: len(bench.pairs) == MOST_OF_TENANT)
+    for number in range(MOST_WAITING + 1):
+        bench.end(version=bench.version_of(f"tenant{number}"))
+    assert bench.taken == MOST_WAITING
+
+
+async def test_pairs_of_one_tenant_wait_for_no_others(bench: Bench) -> None:
+    """Whose function may run for an hour."""
+    bench.calls.hold = asyncio.Event()
+    async with bench.running():
+        for number in range(2):
+            bench.end(number)
+        await until(lambda: len(bench.calls.seen) == 1)
+        bench.end(2, version=bench.version_of("other"))
+        await until(lambda: len(bench.calls.seen) == 2)
+        bench.calls.hold.set()
+        await until(lambda: len(bench.pairs) == 3)
+    assert bench.pairs[0].primary.version.tenant != bench.pairs[1].primary.version.tenant
 
 
 async def test_what_waits_when_the_rollout_goes_on_is_dropped(bench: Bench) -> None:
