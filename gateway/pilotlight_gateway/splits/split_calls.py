@@ -206,10 +206,9 @@ class SplitCalls(RelayedCalls):
     async def _instead(
         self, call: PreparedCall, version: VersionRecord, error: PilotlightError, side: Side | None, split: int
     ) -> PreparedCall:
-        if version.id == call.version.id:
-            version, method = call.version, call.method  # with the runs that it has left
-        else:
-            method = method_for(call, version)
+        is_same = version.id == call.version.id
+        method = call.method if is_same else method_for(call, version)
+        version = call.version if is_same else version  # with the runs that it has left
         if method is None and error.wire_code in FAILED:  # then it is the one that is to run it again
             version, method = call.version, call.method
         if error.wire_code == "function_raised":
