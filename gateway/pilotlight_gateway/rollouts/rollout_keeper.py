@@ -40,7 +40,11 @@ from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 EVERY_S = 0.25
 PAGES_AT_ONCE = 8
-"""Pages of calls of one rollout that are folded before the next rollout has its turn."""
+"""Pages of calls of one rollout that are folded before it is decided on."""
+KEPT_AT_ONCE = 32
+"""Rollouts; further ones wait for their turn."""
+ANSWERED_S = 5.0
+"""So long a rollout waits for what policies say of its new version."""
 HELD = 1_000
 """Rollouts whose evidence is kept in memory."""
 LIMITS_EVERY_S = 1.0
@@ -96,9 +100,12 @@ class RolloutKeeper:
     """What gateways know of when calls are slow, by rollout."""
     _failed: dict[str, float] = field(default_factory=dict)
     _refusals: dict[str, _Refusal] = field(default_factory=dict)
+    _keeping: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """By rollout, the task that keeps it just now."""
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(KEPT_AT_ONCE))
 
     async def run(self, lease: Lease) -> None:
-        """Keep them until the lease is lost."""
+        """Keep them until the lease is lost: each in a task, so one whose blobs are slow holds no other."""
         self._held.clear()
         self._told.clear()
         async with asyncio.TaskGroup() as asking:
@@ -107,10 +114,12 @@ class RolloutKeeper:
                 running = [record for record in self.registry.iter_rollouts() if record.running is not None]
                 containers = counted(self.sources.reports() if running else ())
                 for record in running:
-                    if lease.valid(time.monotonic()):
-                        await self._keep_safely(asking, record, containers)
+                    if record.running is not None and record.running.id not in self._keeping:
+                        keeping = asking.create_task(self._keep_in_turn(asking, lease, record, containers))
+                        self._keeping[record.running.id] = keeping
                 await asyncio.sleep(EVERY_S)
-            notifying.cancel()
+            for task in (notifying, *self._keeping.values()):
+                task.cancel()
 
     async def _notify(self, lease: Lease) -> None:
         """Tell what became of rollouts, whoever has moved them."""
@@ -127,6 +136,17 @@ class RolloutKeeper:
             log.warning("news of a rollout are told again", tenant=record.tenant, app=record.app, error=str(error))
         except Exception:
             log.exception("news of a rollout were not told", tenant=record.tenant, app=record.app)
+
+    async def _keep_in_turn(
+        self, asking: asyncio.TaskGroup, lease: Lease, record: RolloutRecord, containers: CountedContainers
+    ) -> None:
+        try:
+            async with self._turns:
+                if lease.valid(time.monotonic()):
+                    await self._keep_safely(asking, record, containers)
+        finally:
+            if record.running is not None:
+                self._keeping.pop(record.running.id, None)
 
     async def _keep_safely(
         self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers
@@ -178,7 +198,8 @@ class RolloutKeeper:
         if known is not None and 0.0 <= at - known.at < CHECKED_S:
             return known.why
         try:
-            why = await self.check(record, rollout)
+            async with asyncio.timeout(ANSWERED_S):
+                why = await self.check(record, rollout)
         except Exception:  # whatever it is, it must not keep a rollback from being decided
             log.exception("what policies say of a rollout is not known", app=record.app)
             why = "What policies say of the new version is not known now."

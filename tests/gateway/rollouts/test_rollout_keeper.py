@@ -14,7 +14,7 @@ from pilotlight_core.bus import BusDown, Lease
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
-from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back
+from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back, started
 from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord, RolloutState, RolloutTerms
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision
@@ -36,6 +36,7 @@ from tests.gateway.rollouts.kept_rollout import (
     told,
     traffic,
 )
+from tests.waiting import until
 
 
 async def test_an_equal_version_is_promoted_step_by_step() -> None:
@@ -357,6 +358,29 @@ async def test_who_dies_between_a_change_and_its_news_leaves_both() -> None:
     await kept.keeper().run(cast("Lease", lease))
     assert kept.kinds[before:].count("rollout.rolled_back") == 1
     assert kept.record.untold == ()
+
+
+async def test_a_rollout_that_hangs_holds_no_other() -> None:
+    """Its check never ends; the other one goes on meanwhile."""
+    kept, hangs = KeptRollout(), asyncio.Event()
+    kept.registry.apps["acme", "slow"] = replace(kept.registry.apps["acme", "shop"], app="slow")
+    kept.registry.rollout_records["acme", "slow"] = started(None, "acme", "slow", rollout(id="rol_slow"))
+    looked: list[str] = []
+
+    async def check(record: RolloutRecord, _rollout: object) -> str:
+        looked.append(record.app)
+        if record.app == "slow":
+            await hangs.wait()
+        return ""
+
+    keeper = replace_dataclass(kept.keeper(), check=check)
+    lease = TurningLease(1_000)
+    async with asyncio.TaskGroup() as group:
+        group.create_task(keeper.run(cast("Lease", lease)))
+        await until(lambda: "slow" in looked)
+        await until(lambda: kept.now.twins != {})
+        assert looked.count("slow") == 1
+        lease.looks = 0  # and nothing waits for it when another gateway keeps them
 
 
 class TurningLease:
