@@ -145,7 +145,7 @@ class Origin:
         return [*stage(self.call, "queued", at), self._enqueue(at, admitted=False)]
 
     def placed(self) -> None:
-        """A home has got the call: no home need admit it again."""
+        """The call was sent to a home: no limit of a queue holds for it again, whether that home has got it or not."""
         self._placed = True
 
     def dropped(self, dropped: Dropped) -> list[Effect]:

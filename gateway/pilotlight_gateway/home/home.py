@@ -156,6 +156,10 @@ class Home:
         if queue.calls:
             self._wake(queue)
 
+    def has(self, call_id: str) -> bool:
+        """Whether a call waits here, or was granted from here and has not ended."""
+        return call_id in self._versions or call_id in self._granted
+
     def node_of(self, call_id: str) -> str | None:
         """The node that a call was granted to; None: it has no grant."""
         granted = self._granted.get(call_id)

@@ -207,7 +207,7 @@ class Homes:
         match item:
             case Enqueue(call):
                 try:
-                    self.splits.check(call, at)
+                    self.splits.check(call, at, home.has)
                     home.enqueue(call, at)
                 except PilotlightError as error:
                     self._router.to_origin(call.gateway, dropped_of(call, error))

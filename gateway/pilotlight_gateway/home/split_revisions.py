@@ -6,6 +6,7 @@ a rollback holds for every origin from the instant at which the home knows of it
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pilotlight_core.model.errors import Conflict
@@ -52,11 +53,12 @@ class SplitRevisions:
         left, self._left = self._left, set()
         return left
 
-    def check(self, call: CallDescriptor, at: float = 0.0) -> None:
+    def check(self, call: CallDescriptor, at: float, waits: Callable[[str], bool]) -> None:
         """Refuse a call whose version was chosen by an older revision than is known here.
 
-        One that some home has let in before, or that has run, only if its version is barred: a share that has risen
-        since moves nobody who waits, and a stream goes on where it began.
+        One that `waits` at this home (asked by its id), or that was granted before, only if its version is barred: a
+        share that has risen since moves nobody who waits, and a stream goes on where it began. That an origin has sent
+        it to a home (`CallDescriptor.admitted`) says nothing: that home may have been gone.
 
         Raises:
             Conflict: `stale_split`.
@@ -64,9 +66,10 @@ class SplitRevisions:
         # Most platforms have no rollout, and most calls then cost this look alone.
         if self._revisions and call.split >= 0:
             newest = self._newest(call.function.partition(".")[0], call.split, at)
-            is_known = call.admitted or call.grant_number > 0
-            if newest > call.split and (not is_known or self.is_barred(call.function, call.version, call.split)):
-                raise stale()
+            if newest > call.split:
+                is_let_in = call.grant_number > 0 or waits(call.call_id)
+                if not is_let_in or self.is_barred(call.function, call.version, call.split):
+                    raise stale()
 
     def _newest(self, app: str, split: int, at: float) -> int:
         """The newest revision that is known, or that a call was lately chosen by: an origin may know it sooner."""

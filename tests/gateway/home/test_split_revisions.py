@@ -6,11 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import Conflict
+from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue
 from pilotlight_core.model.rollouts.rollout_record import Rollout, RolloutRecord, RolloutState
+from pilotlight_gateway.cluster.router import OriginItem
+from pilotlight_gateway.cluster.shard_ownership import ShardOwner
 from pilotlight_gateway.home.split_revisions import HEARD_S, SplitRevisions
-from tests.builders.calls import call
-from tests.gateway.home.test_homes import Site
+from tests.builders.calls import call, credit
+from tests.gateway.home.test_homes import SHARD, Site
 
 ROLLOUT = Rollout(
     id="rol_1", number=1, control={"fn": "ver_1"}, canary={"fn": "ver_new"}, twins={"fn": "ver_twin"}, salt=b"s" * 32,
@@ -22,20 +25,29 @@ def record(revision: int, **fields: object) -> RolloutRecord:
     return RolloutRecord(tenant="acme", app="app", revision=revision, rollout=replace(ROLLOUT, **fields))
 
 
+def check(known: SplitRevisions, asked: CallDescriptor, at: float = 0.0, waiting: tuple[str, ...] = ()) -> None:
+    """As of a home at which these calls wait."""
+    known.check(asked, at, waiting.__contains__)
+
+
+def stale_of(said: list[OriginItem]) -> list[str]:
+    return [item.call_id for item in said if isinstance(item, Dropped) and item.code == "stale_split"]
+
+
 def test_only_what_an_older_revision_has_chosen_is_refused() -> None:
     known = SplitRevisions()
-    known.check(call("a", split=0))
+    check(known, call("a", split=0))
     known.changed("rollout.acme.app", record(7))
     for split in (-1, 7, 8):
-        known.check(call("a", split=split))
-    known.check(call("a", split=0, function="acme:other.fn"))
+        check(known, call("a", split=split))
+    check(known, call("a", split=0, function="acme:other.fn"))
     for split in (0, 6):
         with pytest.raises(Conflict) as refused:
-            known.check(call("a", split=split))
+            check(known, call("a", split=split))
         assert refused.value.wire_code == "stale_split"
     known.changed("rollout.acme.app", None)
     known.changed("app.acme.app", object())
-    known.check(call("a", split=0))
+    check(known, call("a", split=0))
 
 
 def test_what_lost_its_share_is_left() -> None:
@@ -83,35 +95,65 @@ def test_what_was_called_back_is_barred_for_what_an_older_revision_has_chosen() 
     assert not known.is_barred("acme:app.fn", "ver_twin", 0)
 
 
-def test_who_waits_or_has_run_stays_while_shares_rise() -> None:
+def test_who_waits_or_was_granted_stays_while_shares_rise() -> None:
     """Only a rollback moves it."""
     known = SplitRevisions()
     known.changed("rollout.acme.app", record(7))
-    waiting, begun = (
-        call("a", split=6, version="ver_new", admitted=True),
-        call("b", split=6, version="ver_new", grant_number=1),
-    )
-    known.check(waiting)
-    known.check(begun)
+    waits, begun = call("a", split=6, version="ver_new"), call("b", split=6, version="ver_new", grant_number=1)
+    check(known, waits, waiting=("a",))
+    check(known, begun)
     known.changed("rollout.acme.app", record(8, share=0))
-    for one in (waiting, begun):
+    for one in (waits, begun):
         with pytest.raises(Conflict):
-            known.check(one)
-    known.check(call("c", split=6, version="ver_1", admitted=True))
+            check(known, one, waiting=("a",))
+    check(known, call("c", split=6, version="ver_1"), waiting=("c",))
+
+
+def test_who_waits_at_a_home_or_is_handed_over_to_it_stays_while_shares_rise() -> None:
+    """Its origin repeats it all the same; so does that of one that was granted from there."""
+    former, heir = Site(), Site()
+    waits = call("a", split=6, version="ver_1")
+    for site in (former, heir):
+        site.homes.on_record("rollout.acme.app", record(6))
+    former.turn(Enqueue(waits))
+    for site in (former, heir):
+        site.homes.on_record("rollout.acme.app", record(7, share=5_000))
+    again = Enqueue(replace(waits, admitted=True))
+
+    assert former.turn(again) == []
+    heir.homes.begin(SHARD, 2, former.homes.end(SHARD))
+    heir.ownership.home = ShardOwner("gw1", 2)
+    assert heir.turn(again) == []
+    heir.homes.on_credit(credit("c1", 1, version="ver_1", function="acme:app.fn"), heir.port.at)
+    assert [item.call_id for item in heir.turn() if isinstance(item, Grant)] == ["a"]
+    assert stale_of(heir.turn(again)) == []
+
+
+def test_what_was_sent_to_a_home_that_is_gone_is_let_in_by_no_other_if_it_is_old() -> None:
+    """A gateway that stood still sends what lay there to the homes of before, and repeats it to those of now."""
+    site = Site()
+    site.homes.on_record("rollout.acme.app", record(7, share=5_000))
+
+    said = site.turn(
+        Enqueue(call("old", split=6, version="ver_1", admitted=True)),
+        Enqueue(call("new", split=7, version="ver_1", admitted=True)),
+    )
+
+    assert stale_of(said) == ["old"]
 
 
 def test_what_an_origin_knows_sooner_counts_for_all() -> None:
     """A user who was sent to the new version by one gateway must not go back by another that is behind, as its home."""
     known = SplitRevisions()
     known.changed("rollout.acme.app", record(7))
-    known.check(call("a", split=8), 10.0)
+    check(known, call("a", split=8), 10.0)
     with pytest.raises(Conflict):
-        known.check(call("b", split=7), 10.0 + HEARD_S / 2)
-    known.check(call("c", split=7), 10.0 + HEARD_S)
-    known.check(call("d", split=9), 20.0)
+        check(known, call("b", split=7), 10.0 + HEARD_S / 2)
+    check(known, call("c", split=7), 10.0 + HEARD_S)
+    check(known, call("d", split=9), 20.0)
     known.changed("rollout.acme.app", record(9))
-    known.check(call("e", split=9), 20.1)
-    known.check(call("f", split=50), 21.0)
+    check(known, call("e", split=9), 20.1)
+    check(known, call("f", split=50), 21.0)
     known.changed("rollout.acme.app", None)
     known.changed("rollout.acme.app", record(1))
-    known.check(call("g", split=1), 21.1)
+    check(known, call("g", split=1), 21.1)

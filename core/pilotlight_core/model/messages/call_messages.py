@@ -344,7 +344,7 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     grant_number: int = msgspec.field(default=0, name="number")
     """The number of the last grant that the origin has seen; the next is higher."""
     admitted: bool = False
-    """Whether it was admitted before, so that queue limits do not apply again."""
+    """Whether its origin has sent it to a home before, which may be gone: queue limits do not apply again."""
     weight: float = 1.0
     """The share of its tenant among competing tenants: its own weight times its tier's. More than 0."""
     tier_rank: int = 0
