@@ -7,16 +7,18 @@ the socket and fills no memory. Messages that are there already are read for a m
 process has to do is not delayed by a burst.
 
 No other module touches nats-py's internals. `NatsClient` overrides `_process_msg` (no queue), `_process_err`
-(reconnect instead of close), `_process_info` (no plain connection in place of TLS) and `_connect_to_server` (no socket
-is left open), uses `_process_op_err`, `_current_server`, `_pending`, `_pending_data_size`, `_transport._io_writer`,
-`_flush_queue`, `_max_payload`, `_subs` and `_public_nkey`, and relies on `subscribe` taking `_sid + 1` before its first
-await. The distribution pins nats-py below 2.17; `test_nats_internals.py` fails if any of these changes.
+(reconnect instead of close), `_process_info` (no plain connection in place of TLS), `_connect_to_server` (no socket is
+left open) and `_read_loop` (nobody stays connected who reads no more), uses `_process_op_err`, `_current_server`,
+`_pending`, `_pending_data_size`, `_transport._io_writer`, `_flush_queue`, `_max_payload`, `_subs` and `_public_nkey`,
+and relies on `subscribe` taking `_sid + 1` before its first await. The distribution pins nats-py below 2.17;
+`test_nats_internals.py` fails if any of these changes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 from collections.abc import Callable
 from functools import lru_cache
 from time import perf_counter
@@ -141,6 +143,8 @@ class NatsClient(Client):
         if not self._pending or not self.is_connected:
             return
         writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None and writer.is_closing():
+            return  # who reads hears of it too, and connects anew
         if writer is not None and not writer.transport.get_write_buffer_size():
             writer.writelines(self._pending)
             self.drop_backlog()
@@ -165,7 +169,16 @@ class NatsClient(Client):
         self._handlers.pop(number, None)
         subscription = self._subs.get(number)
         if subscription is not None and not self.is_closed:
-            await subscription.unsubscribe()
+            # A transport that has just closed says so by a RuntimeError: with the connection the subscription is gone.
+            with contextlib.suppress(RuntimeError):
+                await subscription.unsubscribe()
+
+    async def _read_loop(self) -> None:
+        # nats-py ends this at an error that it does not know, such as what uvloop says of a transport that has closed
+        # while the process stood still, and then seems to be connected for ever.
+        await super()._read_loop()
+        if self.is_connected:
+            await self._process_op_err(Error("nats: nobody reads any more"))
 
     async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
         # nats-py takes TLS for what the server wishes, and would send the password to one that does not.

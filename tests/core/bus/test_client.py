@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -160,3 +161,37 @@ def test_a_subject_is_one_word() -> None:
     for bad in ("", " a", "a ", "a b", "a\tb", "a\nb", "x" * 513):
         with pytest.raises(ValueError, match="is not a subject"):
             checked_subject(bad)
+
+
+async def test_who_stops_reading_connects_anew(server_url: str) -> None:
+    """Whatever the error was that nats-py does not know: here that of a transport which closed while nobody looked."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    heard: Heard = []
+    await client.subscribe_raw(subject, lambda *message: heard.append(message))
+    errors = [RuntimeError("the handler is closed")]
+    plain = client._process_msg
+
+    async def break_once(*message: Any) -> None:
+        if errors:
+            raise errors.pop()
+        await plain(*message)
+
+    client._process_msg = break_once  # type: ignore[method-assign,assignment]
+    client.publish_nowait(subject, b"lost")
+    await until(lambda: client.stats["reconnects"] == 1 and client.is_connected)
+    client.publish_nowait(subject, b"heard")
+    await until(lambda: [message[2] for message in heard] == [b"heard"])
+    await client.close()
+
+
+async def test_nothing_is_written_to_a_transport_that_has_closed(server_url: str) -> None:
+    """Whoever ends a subscription just then is told nothing, or its own end would be lost."""
+    client, subject = await opened(server_url), f"t.{token()}"
+    number = await client.subscribe_raw(subject, lambda *_: None)
+    writer = client._transport._io_writer  # type: ignore[union-attr]
+    assert writer is not None
+    writer.transport.abort()
+    client.publish_nowait(subject, b"x")
+    await client.unsubscribe_raw(number)
+    await until(lambda: client.stats["reconnects"] == 1 and client.is_connected)
+    await client.close()

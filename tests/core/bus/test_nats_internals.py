@@ -18,8 +18,8 @@ from tests.internals import REPOSITORY, changed, importers, missing
 USED: dict[type, set[str]] = {
     Client: {
         "_connect_to_server", "_current_server", "_flush_queue", "_max_payload", "_pending", "_pending_data_size",
-        "_process_err", "_process_info", "_process_msg", "_process_op_err", "_public_nkey", "_sid", "_subs",
-        "_transport", "is_closed", "is_connected", "stats",
+        "_process_err", "_process_info", "_process_msg", "_process_op_err", "_public_nkey", "_read_loop", "_sid",
+        "_subs", "_transport", "is_closed", "is_connected", "stats",
     },
     TcpTransport: {"_io_writer"},
 }  # fmt: skip
@@ -29,6 +29,7 @@ SIGNATURES: dict[Callable[..., Any], list[str]] = {
     Client._process_info: ["self", "info", "initial_connection"],
     Client._process_msg: ["self", "sid", "subject", "reply", "data", "headers"],
     Client._process_op_err: ["self", "e"],
+    Client._read_loop: ["self"],
 }
 WRITTEN_AGAINST: dict[Callable[..., Any], str] = {
     Client._flusher: "57466e38aeb8",
