@@ -177,6 +177,7 @@ def test_a_call_is_cancelled_by_the_callers_own_id(platform: Platform, client: p
         wait_until(lambda: state(platform, running) == "running", "the first runs")
         second = callers.submit(sdk("naps", id=waiting).remote, seconds=60.0, name=waiting)
         wait_until(lambda: state(platform, waiting) == "queued", "the second waits")
+        wait_until(lambda: f"ran {running}" in logged(platform, "naps"), "the first has said that it runs")
         for call in (waiting, running):
             shared_portal().run(client.platform.cancel_call(call))
         for left in (first, second):
