@@ -180,12 +180,14 @@ def test_kill_9_of_the_proxy_and_of_the_agent(outside: Outside) -> None:
     wait_until(lambda: outside.fetch(HOST) == f"hello from {HOST}", "another one serves", 60.0)
     (proxy,) = proxies()
 
+    sockets = partial((node.folder / "state").rglob, "proxy.sock")
+    before = set(sockets())
     node.kill("agent")
     wait_until(lambda: not command_of(proxy), "the proxy has died with its agent", 60.0)
     outside.fleet.start_agent("node-1", "--trusted-keys", str(node.folder / PUBLIC))
     wait_until(lambda: outside.fetch(HOST) == f"hello from {HOST}", "another agent serves", 60.0)
-    sockets = partial((node.folder / "state").rglob, "proxy.sock")
-    wait_until(lambda: len(list(sockets())) == 1, "nothing is left of the containers of before", 60.0)
+    assert before
+    wait_until(lambda: not before & set(sockets()), "nothing is left of the containers of before", 60.0)
 
 
 def parent_of(pid: int) -> int:

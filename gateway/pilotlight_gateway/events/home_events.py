@@ -4,7 +4,6 @@ flows that others slow down a line in the operator's log, which names both. Metr
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
@@ -16,6 +15,7 @@ import structlog
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_gateway.events.pressure_events import FOLLOWED, PressureEvents
+from pilotlight_gateway.events.refreshing import refreshing
 from pilotlight_gateway.home.homes import Homes
 
 EVERY_S = 5.0
@@ -37,20 +37,11 @@ class HomeEvents:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Look until the block ends."""
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._refresh_always())
-            try:
-                yield
-            finally:
-                looking.cancel()
+        async with refreshing(self._refresh_now, EVERY_S, "homes"):
+            yield
 
-    async def _refresh_always(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY_S)
-            try:
-                self.refresh(time.time(), time.monotonic())
-            except Exception:  # what people are told is worth less than the calls that go on
-                log.exception("what the homes see could not be told")
+    async def _refresh_now(self) -> None:
+        self.refresh(time.time(), time.monotonic())
 
     def refresh(self, at: float, monotonic: float) -> None:
         """Tell what has changed since the last look."""

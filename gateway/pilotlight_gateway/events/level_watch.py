@@ -7,21 +7,17 @@ nothing twice. Bounded: `FOLLOWED` functions, `ASKED` of them in one question.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import structlog
-
-from pilotlight_core.bus import BusError
 from pilotlight_core.host.events.event_log import EventLog
-from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.logs import EventKind, PlatformEvent
 from pilotlight_core.model.messages.seeing.tallies import FunctionTally
 from pilotlight_gateway.events.level_burns import FIELDS, PAIRS, BurnPair, bad_part, broken_by, burns_short
+from pilotlight_gateway.events.refreshing import refreshing
 from pilotlight_gateway.tally.tally_window import FoundWindows
 
 EVERY_S = 60.0
@@ -35,8 +31,6 @@ FunctionLevel = tuple[str, str]
 """`tenant:app.function`, and its level."""
 Notify = Callable[[str, str, str, dict[str, Any], float], Awaitable[None]]
 """Tells webhooks: tenant, event, what it is about, data, instant."""
-
-log = structlog.get_logger(__name__)
 
 
 class BriefWindows(Protocol):
@@ -81,22 +75,8 @@ class LevelWatch:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Look until the block ends."""
-        async with asyncio.TaskGroup() as group:
-            looking = group.create_task(self._refresh_always())
-            try:
-                yield
-            finally:
-                looking.cancel()
-
-    async def _refresh_always(self) -> None:
-        while True:
-            await asyncio.sleep(EVERY_S)
-            try:
-                await self.refresh()
-            except (BusError, PilotlightError) as error:
-                log.info("levels of functions are looked at later", error=str(error))
-            except Exception:  # what people are told is worth less than the calls that go on
-                log.exception("levels of functions could not be looked at")
+        async with refreshing(self.refresh, EVERY_S, "levels of functions"):
+            yield
 
     async def refresh(self) -> None:
         """Tell what has changed. Raises BusError, Unavailable: what was not looked at is, the next time."""

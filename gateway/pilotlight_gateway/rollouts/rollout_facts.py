@@ -57,10 +57,9 @@ def facts_of(
     *,
     checks: str | None,
     refused: str = "",
-    gate: bool | None,
     calls_per_hour: float,
 ) -> DecisionFacts:
-    """The facts of an instant."""
+    """The facts of an instant, but for what a gate says: that is asked only where nothing else is against a step."""
     record = sources.registry.app_nowait(tenant, app)
     ours = {*rollout.canary.values(), *rollout.twins.values()}
     shut = next((name for name, version in rollout.canary.items() if sources.breaker_of(version) == OPEN), "")
@@ -71,7 +70,6 @@ def facts_of(
         has_containers=all(containers.of_old(version) for version in rollout.control.values()),
         has_shadows=sources.has_pairs and bool(rollout.twins) and bool(paired_functions(sources.registry, rollout)),
         carried=carried(rollout, containers),
-        gate=gate,
         breaker=shut,
         superseded=why_superseded(rollout, record),
         calls_per_hour=calls_per_hour,

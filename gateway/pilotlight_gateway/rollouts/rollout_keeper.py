@@ -181,12 +181,14 @@ class RolloutKeeper:
         checks = await self.check(record, rollout) if rollout.state is RolloutState.CHECKING else None
         refused = await self._refused(record, rollout) if rollout.state in UNDER_WAY else ""
         rate = await self.rate_of([f"{record.tenant}:{record.app}.{function}" for function in rollout.control])
-        at, source = self.wall(), (self.sources, record.tenant, record.app, rollout, containers)
-        facts = facts_of(*source, checks=checks, refused=refused, gate=None, calls_per_hour=rate)
+        at = self.wall()
+        facts = facts_of(
+            self.sources, record.tenant, record.app, rollout, containers,
+            checks=checks, refused=refused, calls_per_hour=rate,
+        )  # fmt: skip
         asks = rollout.terms.gate and rollout.step >= 0 and not refused
         if asks and why_not_on(evidence, rollout, at, facts) == "gate":
-            gate = self.gates.answer(asking, record, rollout)
-            facts = facts_of(*source, checks=checks, gate=gate, calls_per_hour=rate)
+            facts = replace(facts, gate=self.gates.answer(asking, record, rollout))
         decision = decide(evidence, rollout, at, facts)
         if decision.action is not Action.STAY:
             await self._do(record, rollout, decision, at)
