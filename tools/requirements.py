@@ -5,7 +5,8 @@ Each row says `| id | what | what implements it | what shows it |`. The last two
 exactly one row.
 
 FILE lists the tests that passed, one id a line, as `make test` and `make test-crash` write it where PILOTLIGHT_PASSED
-says: then each test that is named must be among them, and of each named file or folder of tests at least one.
+says: then each test that is named must be among them, and of each named file or folder of tests at least one. What has
+long tests alone is not in that run (`make test-long` runs it): such parts are listed, and no row may name nothing else.
 """
 
 # ruff: noqa: T201 - it is a command; printing is what it does
@@ -16,8 +17,9 @@ import argparse
 import ast
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 COUNTS = {"A": 12, "B": 11, "C": 14, "D": 4, "E": 4, "F": 7, "G": 10, "H": 3, "I": 4, "J": 7, "K": 4}
@@ -27,6 +29,7 @@ IDS = [f"{chapter}{number}" for chapter, count in COUNTS.items() for number in r
 ROW = re.compile(r"\|\s*([A-Z]\d+)\s*\|(.*)\|\s*")
 NAMED = re.compile(r"`([^`\s]+)`")
 PLANNED = "planned"
+LONG = "pytest.mark.long"
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -82,15 +85,42 @@ def faults(rows: list[Row], root: Path) -> list[str]:
     return wrong
 
 
-def not_run(rows: list[Row], passed: Iterable[str]) -> list[str]:
-    """A sentence for each test that a row names and that did not pass in the run that is told of."""
+def not_run(rows: list[Row], passed: Iterable[str], long: Collection[str]) -> list[str]:
+    """A sentence for each test that a row names and that did not pass in the run that is told of.
+
+    `long` says which of them that run leaves out; a row that names only such ones is not shown by it.
+    """
     ids = {part for test in passed for part in ancestors(test)}
-    return [
-        f"{row.id}: {part} did not run, or did not pass"
-        for row in rows
-        for part in NAMED.findall(row.shows)
-        if part.startswith("tests/") and part.rstrip("/") not in ids
-    ]
+    wrong = []
+    for row in rows:
+        tests = tests_of(row)
+        missed = [part for part in tests if part.rstrip("/") not in ids and part not in long]
+        wrong += [f"{row.id}: {part} did not run, or did not pass" for part in missed]
+        if tests and all(part in long for part in tests):
+            wrong.append(f"{row.id}: only long tests show it")
+    return wrong
+
+
+def tests_of(row: Row) -> list[str]:
+    """The tests, files and folders of tests that a row names."""
+    return [part for part in NAMED.findall(row.shows) if part.startswith("tests/")]
+
+
+def long_parts(rows: list[Row], root: Path) -> list[str]:
+    """The named tests, and files of tests, of which each is marked `long`."""
+    return [part for part in dict.fromkeys(chain.from_iterable(map(tests_of, rows))) if is_long(part, root)]
+
+
+def is_long(part: str, root: Path) -> bool:
+    """Whether `path` or `path::test_name` has tests that are marked `long`, and no other."""
+    path, _, name = part.partition("::")
+    file = root / path
+    if not file.is_file():
+        return False
+    wanted = name.partition("[")[0]
+    tests = (node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, FUNCTION))
+    meant = [test for test in tests if (test.name == wanted if wanted else test.name.startswith("test_"))]
+    return bool(meant) and all(LONG in map(ast.unparse, test.decorator_list) for test in meant)
 
 
 def ancestors(test: str) -> set[str]:
@@ -109,7 +139,10 @@ def main() -> int:
     print(f"requirements {len(IDS)}: {sum(not row.is_planned for row in rows)} shown, the rest planned")
     wrong = faults(rows, root)
     if options.passed:
-        wrong += not_run(rows, options.passed.read_text().splitlines())
+        long = long_parts(rows, root)
+        wrong += not_run(rows, options.passed.read_text().splitlines(), long)
+        for part in long:
+            print(f"note: {part} is shown by `make test-long` alone")
     for sentence in wrong:
         print(f"error: docs/requirements.md: {sentence}")
     return 1 if wrong else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.requirements import IDS, Row, faults, not_run, read_rows
+from tools.requirements import IDS, Row, faults, long_parts, not_run, read_rows
 
 
 @pytest.fixture
@@ -68,7 +68,25 @@ def test_tests_that_are_named_have_passed(shows: str) -> None:
     """The test itself, with any parameters, or one of the file or folder."""
     rows = rows_with("`src/limits.py`", f"`{shows}`, `benchmarks/limits.py`")
 
-    assert not_run(rows, ["tests/limits/test_rate.py::test_a[1-x]"]) == []
-    assert not_run(rows, ["tests/limits_too/test_rate.py::test_b"]) == [
+    assert not_run(rows, ["tests/limits/test_rate.py::test_a[1-x]"], []) == []
+    assert not_run(rows, ["tests/limits_too/test_rate.py::test_b"], []) == [
         f"{IDS[0]}: {shows} did not run, or did not pass"
     ]
+
+
+def test_what_has_long_tests_alone_is_not_in_the_run(tmp_path: Path) -> None:
+    """A file with one other test is; a row needs something that the run shows."""
+    (tmp_path / "tests").mkdir()
+    long = "@pytest.mark.long\n@pytest.mark.timeout(9)\ndef test_days(): ...\n"
+    (tmp_path / "tests" / "test_long.py").write_text(f"def helper(): ...\n{long}")
+    (tmp_path / "tests" / "test_both.py").write_text(f"{long}def test_short(): ...\n")
+    mixed = rows_with("`src`", "`tests/test_long.py`, `tests/test_both.py`, `tests/test_both.py::test_days`")
+    alone = rows_with("`src`", "`tests/test_long.py`")
+    passed = ["tests/test_both.py::test_short"]
+
+    assert long_parts(mixed, tmp_path) == ["tests/test_long.py", "tests/test_both.py::test_days"]
+    assert not_run(mixed, passed, long_parts(mixed, tmp_path)) == []
+    assert not_run(mixed, [], long_parts(mixed, tmp_path)) == [
+        f"{IDS[0]}: tests/test_both.py did not run, or did not pass"
+    ]
+    assert not_run(alone, passed, long_parts(alone, tmp_path)) == [f"{IDS[0]}: only long tests show it"]
