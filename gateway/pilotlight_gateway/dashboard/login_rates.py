@@ -39,7 +39,7 @@ class LoginRates:
         Raises:
             LoginRefused: there were too many lately, or there are at the moment.
         """
-        self._count(source_of(address))
+        self._count(address)
         if self._waiting >= WAIT_AT_MOST:
             raise LoginRefused("Too many log in at once: try again in a moment.")
         self._waiting += 1
@@ -49,8 +49,9 @@ class LoginRates:
         finally:
             self._waiting -= 1
 
-    def _count(self, source: str) -> None:
-        if not source or is_in_networks(source, self._exempt):
+    def _count(self, address: str) -> None:
+        source = source_of(address)
+        if not source or is_in_networks(address, self._exempt):
             return
         at = instant(self._clock())
         bucket = self._buckets.get(source)

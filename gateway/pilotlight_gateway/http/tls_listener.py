@@ -94,12 +94,13 @@ class TlsListener:
                 log.warning("a connection could not be accepted", error=str(error))
                 await asyncio.sleep(RETRY_S)
                 continue
-            source = source_of(str(peer[0]))
-            if self._by_address[source] >= self.bounds.of_address and not is_in_networks(source, self.bounds.exempt):
+            address, bounds = str(peer[0]), self.bounds
+            source = source_of(address)
+            if self._by_address[source] >= bounds.of_address and not is_in_networks(address, bounds.exempt):
                 self.refused += 1
                 connection.close()
                 continue
-            if len(self._handshakes) >= self.bounds.of_all:
+            if len(self._handshakes) >= bounds.of_all:
                 next(iter(self._handshakes)).cancel()
                 await asyncio.sleep(0)  # it ends now: accepting alone need not give way, however many wait
             self._by_address[source] += 1

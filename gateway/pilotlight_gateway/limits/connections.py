@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from math import inf
 from typing import Protocol, TypeVar
 
@@ -109,7 +109,7 @@ class ConnectionBook:
             TooMuch: its address has as many as it may. Unavailable: all places are taken.
         """
         source, bounds = source_of(address), self.bounds
-        if not self._exempt(source):
+        if source and not is_in_networks(address, bounds.exempt):
             self._check("connections_per_address", self._open[source], bounds.of_address, source, "")
             self._check(
                 "unknown_connections_per_address", self._unknown[source], bounds.unknown_of_address, source,
@@ -143,9 +143,6 @@ class ConnectionBook:
                 retry_after=REFUSED_S,
             )
 
-    def _exempt(self, source: str) -> bool:
-        return not source or is_in_networks(source, self.bounds.exempt)
-
     @staticmethod
     def _less(counter: Counter[str], source: str) -> None:
         counter[source] -= 1
@@ -158,15 +155,23 @@ def source_of(address: str) -> str:
     """What counts as one: an IPv4 address, or the network of an IPv6 one; "" if there is none, as of a socket file."""
     if not address:
         return ""
-    found = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ip_network((found, IPV6_PREFIX), strict=False))
+    found = _read_address(address)
+    return str(found) if isinstance(found, IPv4Address) else str(ip_network((found, IPV6_PREFIX), strict=False))
 
 
 @lru_cache(4_096)
-def is_in_networks(source: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    address = ip_network(source).network_address
-    return any(address in network for network in networks)
+def is_in_networks(address: str, networks: tuple[IPv4Network | IPv6Network, ...]) -> bool:
+    """Whether an address is in a network: itself, and not what counts as one with it. What is no address is in none."""
+    try:
+        found = _read_address(address)
+    except ValueError:
+        return False
+    return any(found in network for network in networks)
+
+
+def _read_address(text: str) -> IPv4Address | IPv6Address:
+    """The address, without its zone; an IPv4 one that is written as IPv6 is what it stands for. Raises ValueError."""
+    found = ip_address(text.partition("%")[0])
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    return found

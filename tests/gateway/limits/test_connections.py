@@ -8,7 +8,14 @@ from ipaddress import ip_network
 import pytest
 
 from pilotlight_core.model.errors import PilotlightError
-from pilotlight_gateway.limits.connections import LOOK_AGAIN_S, ConnectionBook, ConnectionBounds, idlest, source_of
+from pilotlight_gateway.limits.connections import (
+    LOOK_AGAIN_S,
+    ConnectionBook,
+    ConnectionBounds,
+    idlest,
+    is_in_networks,
+    source_of,
+)
 
 BOUNDS = ConnectionBounds(of_all=6, of_address=3, unknown_of_address=2, exempt=(ip_network("10.0.0.0/8"),))
 
@@ -87,6 +94,35 @@ def test_what_has_ended_leaves_nothing() -> None:
 def test_addresses_of_one_customer_count_as_one(address: str, source: str) -> None:
     """An IPv6 network is; an IPv4 address is itself however it is written; a socket file has none."""
     assert source_of(address) == source
+
+
+@pytest.mark.parametrize(
+    ("address", "named"),
+    [
+        ("10.1.2.3", True),
+        ("::ffff:10.1.2.3", True),
+        ("2001:db8::7", True),
+        ("2001:db8::7%eth0", True),
+        ("2001:db8::8", False),
+        ("192.0.2.1", False),
+        ("", False),
+        ("/run/proxy.sock", False),
+    ],
+)
+def test_a_proxy_is_named_by_its_own_address(address: str, named: bool) -> None:
+    """By one of IPv6 too, whose network counts as one elsewhere; its neighbours there are not meant."""
+    networks = (ip_network("10.0.0.0/8"), ip_network("2001:db8::7/128"))
+
+    assert is_in_networks(address, networks) is named
+
+
+def test_a_proxy_with_an_address_of_ipv6_is_exempt_and_its_neighbour_is_not() -> None:
+    """They count as one source, and a proxy speaks for many."""
+    book = ConnectionBook(ConnectionBounds(of_address=1, exempt=(ip_network("2001:db8::7/128"),)))
+    for _ in range(3):
+        book.add("2001:db8::7")
+
+    assert refusal(book, "2001:db8::8")[0] == refusal(book, "2001:db8::9")[0]
 
 
 @dataclass

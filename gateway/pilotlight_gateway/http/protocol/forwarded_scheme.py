@@ -5,9 +5,11 @@ Of all that proxies forward nothing else is read: who calls is told by a key or 
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 
 from starlette.types import Scope
+
+from pilotlight_gateway.limits.connections import is_in_networks
 
 ProxyNetworks = tuple[IPv4Network | IPv6Network, ...]
 FORWARDED_SCHEME = b"x-forwarded-proto"
@@ -16,17 +18,7 @@ FORWARDED_SCHEME = b"x-forwarded-proto"
 def client_scheme(scope: Scope, proxies: ProxyNetworks) -> str:
     """http or https: the connection's, or what one of `proxies` has forwarded."""
     own, client = str(scope["scheme"]), scope.get("client")
-    if not client or not _is_named(client[0], proxies):
+    if not client or not is_in_networks(client[0], proxies):
         return own
     said = [value.strip().lower() for name, value in scope["headers"] if name == FORWARDED_SCHEME]
     return said[0].decode() if len(said) == 1 and said[0] in (b"http", b"https") else own
-
-
-def _is_named(source: str, proxies: ProxyNetworks) -> bool:
-    try:
-        address = ip_address(source.partition("%")[0])
-    except ValueError:  # of a socket file
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return any(address in network for network in proxies)
