@@ -40,8 +40,11 @@ IN_PROCESS = frozenset({10158, 10164})
 STREAM_EXISTS = 10058
 NO_PEERS, NOT_AVAILABLE = 10005, 10008
 """Servers of a cluster have not found each other yet."""
-DENIED_FOR_EVER = "can not cancel deny message deletes"
-"""The server lets no stream be changed so; there is no number for it alone."""
+FOR_EVER: dict[str, dict[str, Any]] = {
+    "can not cancel deny message deletes": {"deny_delete": True},
+    "message TTL status can not be disabled": {"allow_msg_ttl": True},
+}
+"""What the server lets no stream lose again, by what it says of it (there are no numbers for each alone)."""
 NO_MESSAGE = 10037
 NO_STREAM = 10059
 NO_SEQUENCE = 10043
@@ -178,9 +181,11 @@ class JetStream:
 
     async def _update_stream(self, config: dict[str, Any], timeout_s: float) -> None:
         refused = await self._configure("UPDATE", config, timeout_s)
-        if refused is not None and DENIED_FOR_EVER in refused.detail:
-            # It was made before its messages were to be deleted. All else of the configuration counts.
-            refused = await self._configure("UPDATE", config | {"deny_delete": True}, timeout_s)
+        for said, kept in FOR_EVER.items():
+            if refused is not None and said in refused.detail:
+                # It was made with what this release does not want. All else of the configuration counts.
+                config = config | kept
+                refused = await self._configure("UPDATE", config, timeout_s)
         if refused is not None:
             raise refused
 

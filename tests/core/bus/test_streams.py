@@ -45,6 +45,18 @@ async def test_what_the_audit_log_keeps_is_changed_by_no_process(bus: Bus) -> No
     assert [(one["log_level"], one["stream"]) for one in logs] == [("warning", "AUDIT")]
 
 
+async def test_what_a_stream_cannot_lose_again_it_keeps(bus: Bus) -> None:
+    """One that was made by another release; all else of what this one wants counts."""
+    name = f"TEST_{token(6)}"
+    plain = {"name": name, "subjects": [f"{name}.>"], "storage": "memory", "max_bytes": 2**20}
+    await bus.jetstream.ensure_stream(plain | {"allow_msg_ttl": True, "deny_delete": True})
+    await bus.jetstream.ensure_stream(plain | {"allow_msg_ttl": False, "deny_delete": False, "max_bytes": 2**21})
+
+    found = await kept(bus, name)
+    assert (found["allow_msg_ttl"], found["deny_delete"], found["max_bytes"]) == (True, True, 2**21)
+    await bus.jetstream.api(f"STREAM.DELETE.{name}", {})
+
+
 def config_of(stream: str, limits: StreamLimits) -> dict[str, Any]:
     return next(config for config in stream_configs(limits) if config["name"] == stream)
 
