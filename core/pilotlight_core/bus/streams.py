@@ -111,7 +111,7 @@ def stream_configs(limits: StreamLimits) -> tuple[dict[str, Any], ...]:
             "max_bytes": limits.job_queue_bytes,
         },
         _bucket(subjects.LAYOUT_BUCKET, limits, max_bytes=limits.layouts_bytes),
-        # No lifetimes: gateways of 0.1 have it without, and a stream that has had them once is refused to them for ever.
+        # No lifetimes: no server takes them back, and gateways of 0.1, which have it without, would not start again.
         _bucket(subjects.PLATFORM_BUCKET, limits, max_bytes=limits.platform_bytes),
         _bucket(subjects.BINDING_BUCKET, limits, max_bytes=limits.bindings_bytes) | {"allow_msg_ttl": True},
         # No markers: nothing mirrors it.

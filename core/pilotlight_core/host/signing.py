@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder, why_open
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.spec import Manifest, SignedManifest
 from pilotlight_core.model.versions.manifest_codec import encode_manifest
@@ -54,7 +54,7 @@ class Signer:
             name: of its file; the public key is beside it.
 
         Raises:
-            NoKey: if the file is not such a key, or is missing and must not be created.
+            NoKey: if the file is not such a key, others may read it, or it is missing and must not be created.
         """
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -70,6 +70,8 @@ class Signer:
             raise NoKey(f"{path} is not a private key: {error}.") from error
         if not isinstance(private, Ed25519PrivateKey):
             raise NoKey(f"{path} is not an ed25519 key.")
+        if why := why_open(path):
+            raise NoKey(f"The key to sign manifests with is not used: {why}")
         signer = cls(private)
         signer._publish(folder / f"{name}.pub")
         return signer

@@ -16,6 +16,7 @@ import msgspec
 
 from pilotlight_core.bus.bus_users import AdmissionKeys
 from pilotlight_core.bus.nkeys import BadNkey, Nkey, NkeyKind
+from pilotlight_core.host.file_permissions import why_open
 from pilotlight_core.model.errors import BadInput
 
 
@@ -41,16 +42,20 @@ def load_issuer(path: Path) -> NodeIssuer:
     """The keys in a file.
 
     Raises:
-        BadInput: there are none.
+        BadInput: there are none, or others may read them.
     """
     try:
+        why = why_open(path)
         seeds = msgspec.json.decode(path.read_bytes(), type=_File)
-        return NodeIssuer(
+        found = NodeIssuer(
             issuer=Nkey.from_seed(seeds.issuer, NkeyKind.ACCOUNT), keeper=Nkey.from_seed(seeds.keeper, NkeyKind.USER)
         )
     except (OSError, msgspec.DecodeError, BadNkey) as error:
         made = "'python -m pilotlight_gateway.nodes.node_issuer FILE' makes one"
         raise BadInput(f"node_issuer: there are no keys in {path} ({error}); {made}.", field="node_issuer") from None
+    if why:
+        raise BadInput(f"node_issuer: {why}", field="node_issuer")
+    return found
 
 
 def make_issuer(path: Path) -> NodeIssuer:

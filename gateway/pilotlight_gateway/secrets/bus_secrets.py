@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,6 +17,8 @@ from pilotlight_gateway.secrets.secret_store import ChangeSecret
 
 MARKER_SECONDS = 3_600.0
 """Retention of removal markers: longer than a mirror goes without reading the bucket again."""
+LIST_TRIES, LIST_AGAIN_S = 40, 0.05
+"""A server of a cluster may list what it does not have yet of the last moments."""
 _encoder = msgspec.msgpack.Encoder()
 _secret = msgspec.msgpack.Decoder(SecretRecord)
 
@@ -62,6 +65,16 @@ class BusSecrets(BusDataKeys):
         await self._kv.change(_key(tenant, name), changed)
         await self._mirror.fetch(_key(tenant, name))  # whoever asks here next finds it
         return wanted
+
+    async def names(self, tenant: str, stored: str) -> set[str]:
+        # A list with one record has all that were stored before it: each server stores them in the same order.
+        prefix, found = f"secret.{tenant}.", set[str]()
+        for _ in range(LIST_TRIES):
+            found = {key.removeprefix(prefix) async for key in self._kv.each_key(f"{prefix}*")}
+            if stored in found:
+                break
+            await asyncio.sleep(LIST_AGAIN_S)
+        return found
 
 
 def _key(tenant: str, name: str) -> str:

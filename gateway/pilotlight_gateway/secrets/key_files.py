@@ -7,7 +7,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder
+from pilotlight_core.host.file_permissions import OWNER_ONLY, private_folder, why_open
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.secrets.platform_keys import KEY_BYTES, NoPlatformKey, data_key_context, open_bytes, seal_bytes
 
@@ -45,6 +45,7 @@ def _read_key(path: Path, *, create: bool) -> bytes:
     try:
         if create and not path.exists():
             _create(path)
+        why = why_open(path)
         key = bytes.fromhex(path.read_text().strip())
     except FileNotFoundError:
         raise NoPlatformKey(
@@ -53,6 +54,8 @@ def _read_key(path: Path, *, create: bool) -> bytes:
         ) from None
     except (OSError, ValueError) as error:
         raise NoPlatformKey(f"{path} cannot be read as the key of secrets: {error}") from None
+    if why:
+        raise NoPlatformKey(f"the key of secrets is not used: {why}")
     if len(key) != KEY_BYTES:
         raise NoPlatformKey(f"{path} is no key of secrets: expected {2 * KEY_BYTES} hexadecimal digits")
     return key

@@ -3,9 +3,9 @@
 The home of a function looks at what its containers report, and asks the controller to end one that has other values
 than are stored now: one of a version at a time, and none while another of it starts or ends. One that is the only one
 is replaced first: it serves until another is ready, unless it has nothing to do and the function keeps none. Where
-others do not start with what is stored now, it goes on. Whichever
-gateway looks comes to the same, so that nothing has to be remembered: a gateway may die at any time, and the next one
-waits for a replacement as long again.
+others do not start with what is stored now, it goes on. What starts or ends for longer than its function allows is what
+a node says, and holds up nothing. Whichever gateway looks comes to the same, so that nothing has to be remembered: a
+gateway may die at any time, and the next one waits for a replacement as long again.
 """
 
 from __future__ import annotations
@@ -42,8 +42,11 @@ IDLE_S = 5.0
 """A container without calls for so long, of a function that keeps none, is not replaced."""
 END_MARGIN_S = 5.0
 """Beyond the function's timeout, within which its calls end."""
+BELIEVED_S = 30.0
+"""Beyond the time that a function may take to start, and a call of it: until then a container starts, or ends."""
 STARTING = frozenset({ContainerState.BINDING, ContainerState.LOADING, ContainerState.WARMING})
 KEPT = frozenset({ContainerState.READY, ContainerState.PARKED})
+SETTLED = KEPT | {ContainerState.GONE}
 REASON = "a secret was set anew"
 
 log = structlog.get_logger(__name__)
@@ -131,6 +134,8 @@ class SecretRotation:
         self._last: dict[str, LastReplacement] = {}
         self._first: dict[str, FirstReplacement] = {}
         """By version: the container that serves until another is ready."""
+        self._unsettled: dict[str, float] = {}
+        """By container that starts or ends: since when."""
 
     @asynccontextmanager
     async def running(self, bus: Bus) -> AsyncIterator[None]:
@@ -145,13 +150,25 @@ class SecretRotation:
         """Ask for the ends that are due at the monotonic second `at`."""
         self._last = {version: last for version, last in self._last.items() if at - last.at < REPLACED_S}
         loaded = self._loaded(at)
-        for version_id, containers in loaded.items():
+        self._note_unsettled(loaded, at)
+        for version_id, reported in loaded.items():
             version = self._registry.version(version_id)
             if version is None or not self._is_home(_function_of(version)):
                 continue
+            containers = self._believed(reported, version.spec, at)
             if (stored := self._stored(version)) and self._due(version_id, containers, revision_of(stored), at):
                 await self._replace(version, containers, at)
         self._first = {version: first for version, first in self._first.items() if version in loaded}
+
+    def _note_unsettled(self, loaded: Mapping[str, list[ContainerReport]], at: float) -> None:
+        """Since when each container starts or ends, by this clock: a node may tell any age, for ever."""
+        present = [one.id for containers in loaded.values() for one in containers if one.state not in SETTLED]
+        self._unsettled = {container: self._unsettled.get(container, at) for container in present}
+
+    def _believed(self, containers: list[ContainerReport], spec: FunctionSpec, at: float) -> list[ContainerReport]:
+        """Without those that start or end for longer than can be."""
+        longest_s = max(spec.startup_timeout, spec.timeout) + BELIEVED_S
+        return [one for one in containers if at - self._unsettled.get(one.id, at) < longest_s]
 
     def _due(self, version: str, containers: list[ContainerReport], revision: str, at: float) -> str:
         """The container that is to be replaced now; "": none."""

@@ -37,6 +37,10 @@ class SecretStore(DataKeyStore, Protocol):
 
     async def change_secret(self, tenant: str, name: str, change: ChangeSecret) -> SecretRecord | None: ...
 
+    async def names(self, tenant: str, stored: str) -> set[str]:
+        """All of a tenant's that were stored before `stored`, which is one of them, and perhaps later ones."""
+        ...
+
 
 @dataclass(kw_only=True)
 class MemorySecrets(MemoryDataKeys):
@@ -64,3 +68,6 @@ class MemorySecrets(MemoryDataKeys):
         else:
             self.records[tenant, name] = record
         return record
+
+    async def names(self, tenant: str, stored: str) -> set[str]:  # noqa: ARG002 - all is known at once
+        return {name for owner, name in self.records if owner == tenant}

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.bus.nkeys import BadNkey, Nkey, NkeyKind
 from pilotlight_core.host.config import AgentSettings
+from pilotlight_core.host.file_permissions import why_open
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.node_messages import NodeRenewal, RenewNode
@@ -64,15 +65,19 @@ def read_credentials(path: Path) -> NodeCredentials:
     """The credentials in a file.
 
     Raises:
-        BadInput: there are none.
+        BadInput: there are none, or others may read them.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=NodeCredentials)
+        why = why_open(path)
+        found = msgspec.json.decode(path.read_bytes(), type=NodeCredentials)
     except (OSError, msgspec.DecodeError) as error:
         raise BadInput(
             f"credentials: there are none in {path} ({error}); 'pilotlight node join URL --token …' writes them.",
             field="credentials",
         ) from None
+    if why:
+        raise BadInput(f"credentials: {why} To replace it, join anew: pilotlight node join.", field="credentials")
+    return found
 
 
 def trusted_file(path: Path) -> Path:

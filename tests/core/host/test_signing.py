@@ -122,6 +122,15 @@ def test_what_is_not_a_public_key_is_refused(change: Callable[[bytes], bytes], s
         Verifier.load(change((tmp_path / PUBLIC).read_bytes()))
 
 
+def test_a_private_key_that_others_may_have_read_signs_nothing(tmp_path: Path) -> None:
+    """Nor is another one made in its place."""
+    Signer.load_or_create(tmp_path)
+    path = tmp_path / PRIVATE
+    path.chmod(0o644)
+    with pytest.raises(NoKey, match=f"is not used: {path} has mode 0644.*chmod 600"):
+        Signer.load_or_create(tmp_path)
+
+
 def test_the_folder_of_the_private_key_is_closed(tmp_path: Path) -> None:
     """Also one that was open before."""
     folder = tmp_path / "keys"

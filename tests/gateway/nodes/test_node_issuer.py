@@ -34,3 +34,14 @@ def test_what_has_no_keys_is_said(tmp_path: Path, content: str, capsys: pytest.C
         load_issuer(path)
     assert main([str(path)]) == 1
     assert "there are no keys" in capsys.readouterr().err
+
+
+def test_keys_that_others_may_have_read_let_nobody_in(tmp_path: Path) -> None:
+    """Whoever has them is everybody on the bus; what to do is said."""
+    path = tmp_path / "issuer.json"
+    make_issuer(path)
+    path.chmod(0o640)
+    with pytest.raises(BadInput, match=f"node_issuer: .* has mode 0640.*chmod 600 {path}"):
+        load_issuer(path)
+    path.chmod(0o400)
+    load_issuer(path)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pilotlight_core.host.file_permissions import private_file
 from pilotlight_gateway.secrets.key_files import FilePlatformKey
 from pilotlight_gateway.secrets.platform_keys import NoPlatformKey
 
@@ -49,6 +50,18 @@ async def test_what_it_seals_opens_after_a_restart(tmp_path: Path, anyio_backend
 async def test_without_a_key_nothing_is_done(tmp_path: Path, anyio_backend: str, text: str | None) -> None:
     """One that is not there is made only where it may be."""
     if text is not None:
-        (tmp_path / "key").write_text(text)
+        private_file(tmp_path / "key").write_text(text)
     with pytest.raises(NoPlatformKey, match="key of secrets"):
         await FilePlatformKey(tmp_path / "key").identity(create=text is not None)
+
+
+async def test_a_key_that_others_may_have_read_is_not_used(tmp_path: Path, anyio_backend: str) -> None:
+    """Until it is closed, as the error says."""
+    path = tmp_path / "key"
+    name = await FilePlatformKey(path).identity(create=True)
+    path.chmod(0o644)
+    with pytest.raises(NoPlatformKey, match=f"the key of secrets is not used: .*chmod 600 {path}"):
+        await FilePlatformKey(path).identity(create=False)
+
+    path.chmod(0o600)
+    assert await FilePlatformKey(path).identity(create=False) == name

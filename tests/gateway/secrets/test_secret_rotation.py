@@ -16,6 +16,7 @@ from pilotlight_gateway.fleet.fleet_view import FleetView
 from pilotlight_gateway.secrets.secret_records import SecretRecord, revision_of
 from pilotlight_gateway.secrets.secret_rotation import (
     BEGUN_S,
+    BELIEVED_S,
     END_MARGIN_S,
     IDLE_S,
     REASON,
@@ -191,6 +192,19 @@ async def test_with_values_that_let_no_other_start_it_goes_on() -> None:
         assert await rotating.replaced(at) == ["a"]
 
     assert {asked.replace_first for asked in rotating.stopper.asked} == {True}
+
+
+@pytest.mark.parametrize("state", [ContainerState.LOADING, ContainerState.DRAINING])
+async def test_a_node_that_says_for_ever_that_one_starts_or_ends_holds_up_nothing(state: ContainerState) -> None:
+    """Once it takes longer than the function may, by the gateway's clock and not by the age that the node tells."""
+    rotating = Rotating()
+    spec = rotating.registry.versions["ver_1"].spec
+    longest_s = max(spec.startup_timeout, spec.timeout) + BELIEVED_S
+    for at in (1.0, longest_s / 2, longest_s):
+        rotating.report(at, ready("a"), ready("b", "", state=state, age_s=0.0))
+        assert await rotating.replaced(at) == []
+    rotating.report(1.0 + longest_s, ready("a"), ready("b", "", state=state, age_s=0.0))
+    assert await rotating.replaced(1.0 + longest_s) == ["a"]
 
 
 async def test_one_with_nothing_to_do_is_replaced_only_where_one_is_kept() -> None:

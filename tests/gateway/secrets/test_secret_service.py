@@ -66,6 +66,21 @@ async def test_a_tenant_has_so_many_and_no_more(kept: Vaulted) -> None:
     assert (await kept.set("one-more", tenant="rival")).number == 1
 
 
+async def test_two_that_are_set_at_once_are_not_one_too_many(kept: Vaulted) -> None:
+    """Each saw room for one more; nothing of what is refused stays, and what is set again meanwhile does."""
+    store = kept.store
+    for number in range(MOST_OF_TENANT):
+        store.records["acme", f"s{number}"] = secret(f"s{number}")
+    store.secrets = lambda _: []  # type: ignore[method-assign] - as it was a moment ago
+    with pytest.raises(QuotaExceeded):
+        await kept.set("one-more")
+
+    assert len(store.records) == MOST_OF_TENANT
+    assert ("acme", "one-more") not in store.records
+    del store.records["acme", "s0"]
+    assert (await kept.set("one-more")).number == 1
+
+
 async def test_without_the_platforms_key_nothing_is_set(kept: Vaulted, capsys: pytest.CaptureFixture[str]) -> None:
     """The caller hears whether to try again, and operators why."""
     kept.platform.refused = True

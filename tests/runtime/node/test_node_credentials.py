@@ -78,6 +78,15 @@ def test_what_is_none_is_said(tmp_path: Path, content: str | None) -> None:
         replace(HELD, seed="SUA").key()
 
 
+def test_credentials_that_others_may_have_read_are_nobodys(tmp_path: Path) -> None:
+    """They are closed, or the node joins anew."""
+    path = tmp_path / "node.json"
+    write_credentials(path, HELD)
+    path.chmod(0o644)
+    with pytest.raises(BadInput, match=r"credentials: .* has mode 0644.*join anew"):
+        read_credentials(path)
+
+
 def test_an_agent_is_who_its_credentials_say(tmp_path: Path) -> None:
     """Whatever its flags are; without any it is who these say."""
     path = tmp_path / "node.json"
