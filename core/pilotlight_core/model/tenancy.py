@@ -31,6 +31,8 @@ class TenantRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When it was erased, or that was begun; 0: it was not. The record stays, so that nobody takes the name."""
     gone: dict[str, int] = {}
     """By kind, how many records that erasure has deleted."""
+    erasure_open: bool = False
+    """Whether its erasure was begun and is not over: it goes on, or has to be asked for again."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -166,7 +166,8 @@ class TenantEraser:
                 raise Conflict("Nobody has planned to erase it: ask for what would go first.")
             if not secrets.compare_digest(present.erasing.encode(), confirmation.encode()):
                 raise BadInput("confirmation: it is not that of the plan: plan it again.", field="confirmation")
-            return replace(present, disabled=True, network=(), erased_at=present.erased_at or time.time())
+            began = present.erased_at or time.time()
+            return replace(present, disabled=True, network=(), erased_at=began, erasure_open=True)
 
         if not NAME.fullmatch(tenant):
             raise no_tenant(tenant)
@@ -188,7 +189,7 @@ class TenantEraser:
 
         def noted(present: TenantRecord | None) -> TenantRecord:
             assert present is not None  # noqa: S101 - no tenant's record is deleted
-            return replace(present, gone=dict(Counter(present.gone) + found))
+            return replace(present, gone=dict(Counter(present.gone) + found), erasure_open=bool(left))
 
         record = await self._registry.change_tenant(tenant, noted)
         log.info("a tenant was erased", tenant=tenant, found=dict(+found), containers=left)

@@ -21,7 +21,7 @@ from pilotlight_gateway.erasure.tenant_traces import MemoryTraces
 from pilotlight_gateway.fleet.container_stopper import MemoryStopper
 from pilotlight_gateway.tenancy.auth import Principal
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
-from pilotlight_gateway.tenancy.tenants import change_tenant, create_tenant, visible_tenant
+from pilotlight_gateway.tenancy.tenants import change_tenant, create_tenant, tenant_info, visible_tenant
 from tests.builders.nodes import binding
 
 OPERATOR = Principal(tenant="ops", key_id="k1", scopes=frozenset({"operator"}))
@@ -181,12 +181,15 @@ async def test_one_that_broke_off_goes_on_where_it_was(erasing: Erasing, where: 
     assert "acme" not in erasing.keys.tenants
     with pytest.raises(Conflict, match="was erased"):
         await change_tenant(erasing.registry, OPERATOR, "acme", TenantChange(disabled=False))
+    shown = tenant_info(await visible_tenant(erasing.registry, OPERATOR, "acme"))
+    assert (shown.erased_at > 0, shown.erasure_open) == (True, True)
     erasing.traces.fails = erasing.backend.down = False
     assert (await erasing.eraser().plan(OPERATOR, "acme")).state is ErasureState.ERASING
     done = await erasing.eraser().erase(OPERATOR, "acme", planned.confirmation)
     assert (done.state, set(erasing.traces.kept), set(erasing.keys.tenants)) == (
         ErasureState.ERASED, {"rival"}, {"rival"},
     )  # fmt: skip
+    assert not tenant_info(await visible_tenant(erasing.registry, OPERATOR, "acme")).erasure_open
 
 
 async def test_containers_are_ended_first_and_one_that_stays_is_told_of(erasing: Erasing) -> None:
@@ -199,6 +202,7 @@ async def test_containers_are_ended_first_and_one_that_stays_is_told_of(erasing:
     assert "1 of its containers" in done.why
     assert [(asked.container, asked.tenant) for asked in erasing.stopper.asked] == [("c1", "acme")]
     assert set(erasing.traces.kept) == {"rival"}
+    assert tenant_info(await visible_tenant(erasing.registry, OPERATOR, "acme")).erasure_open
     erasing.bound = erasing.bound[1:]
     assert (await erasing.erase()).state is ErasureState.ERASED
 

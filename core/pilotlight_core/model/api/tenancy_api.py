@@ -50,7 +50,9 @@ class TenantInfo(msgspec.Struct, frozen=True, kw_only=True):
     network: tuple[str, ...] = ()
     """What its functions may connect to, if they ask for it by `network=`."""
     erased_at: float = 0.0
-    """When it was erased; 0: it was not."""
+    """When it was erased, or that was begun; 0: it was not."""
+    erasure_open: bool = False
+    """Whether something of it may be left: its erasure goes on, or has to be asked for again."""
 
 
 class LimitsInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,9 +169,15 @@ def _row(tenant: dict[str, Any]) -> tuple[Any, ...]:
         tenant.get("tier", ""),
         f"{float(tenant.get('weight', 1.0)):g}",
         ago(float(tenant.get("created_at") or 0.0)),
-        "erased" if tenant.get("erased_at") else "disabled" if tenant.get("disabled") else "active",
+        _state(tenant),
         _network(tenant.get("network") or []),
     )
+
+
+def _state(tenant: dict[str, Any]) -> str:
+    if tenant.get("erased_at"):
+        return "erasing" if tenant.get("erasure_open") else "erased"
+    return "disabled" if tenant.get("disabled") else "active"
 
 
 def _network(targets: list[str]) -> str:

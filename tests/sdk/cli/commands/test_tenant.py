@@ -78,6 +78,17 @@ def test_tenants_are_listed(platform: ScriptedPlatform) -> None:
     assert msgspec.json.decode(run("tenant", "list", "--json")) == TENANTS
 
 
+@pytest.mark.parametrize(("is_open", "state"), [(True, "erasing"), (False, "erased"), (None, "erased")])
+def test_one_whose_erasure_is_not_over_is_told_from_one_that_is_erased(
+    platform: ScriptedPlatform, is_open: bool | None, state: str
+) -> None:
+    """A gateway of before does not say it."""
+    told = {} if is_open is None else {"erasure_open": is_open}
+    tenant = TENANTS[1] | {"erased_at": time.time()} | told
+    platform.will("GET", "/v1/tenants", answer({"tenants": [tenant]}))
+    assert cells(run("tenant", "list"))[1][4] == state
+
+
 def test_an_unknown_or_existing_tenant_is_an_error(platform: ScriptedPlatform) -> None:
     """The text is the platform's, and the exit code 1."""
     platform.will("GET", "/v1/tenants/nobody", problem("not_found", "There is no tenant nobody."))
