@@ -73,6 +73,8 @@ async def test_a_bucket_comes_back_as_it_was_while_others_wrote(tmp_path: Path) 
     data = (tmp_path / piece.file).read_bytes()
     assert data.startswith(IDENTIFIER)
     assert (judged(data), judged(data[:-100]), judged(data[:1_000] + data[2_000:])) == (True, False, False)
+    ends = frame_ends(data)
+    assert [end for end in ends if judged(data[:end])] == ends[-1:]  # each frame before is whole, too
     assert piece.bytes == (tmp_path / piece.file).stat().st_size
 
     async with embedded_nats(tmp_path / "other") as server:
@@ -88,6 +90,15 @@ async def test_a_bucket_comes_back_as_it_was_while_others_wrote(tmp_path: Path) 
             assert {key: found.get(key) for key in written} == written
             assert "key.7" not in found
             assert await kv.put("key.new", b"") > piece.last_seq
+
+
+def frame_ends(data: bytes) -> list[int]:
+    """Where the frames of a snapshot end."""
+    ends, at = list[int](), 0
+    while at < len(data):
+        at += 4 + int.from_bytes(data[at + 1 : at + 4], "little")
+        ends.append(at)
+    return ends
 
 
 async def test_epochs_are_higher_than_any_that_were_given(tmp_path: Path) -> None:
