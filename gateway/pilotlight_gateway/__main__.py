@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import uvloop
 
-from pilotlight_core.bus import BusDown
+from pilotlight_core.bus import BusDown, BusIncomplete
 from pilotlight_core.host import telemetry
 from pilotlight_core.host.blobs import NoBlobStore
 from pilotlight_core.host.config import load
@@ -21,7 +21,9 @@ from pilotlight_gateway.ledger.ledger_errors import LedgerRefused
 from pilotlight_gateway.serving import BusLost, serve
 from pilotlight_gateway.settings import ServeSettings
 
-EXPECTED = (BusDown, BusLost, NameTaken, BadInput, LedgerRefused, NoBlobStore, NoKey, WrongFoundation, OSError)
+EXPECTED = (
+    BusDown, BusIncomplete, BusLost, NameTaken, BadInput, LedgerRefused, NoBlobStore, NoKey, WrongFoundation, OSError
+)  # fmt: skip
 """Errors that end it with a line in the log."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from pilotlight_core.bus import Bus, connect
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupRefused, read_manifest
 from pilotlight_gateway.backups.platform_restore import (
+    complete_bus,
     refuse_bus,
     refuse_parts,
     restore_bus,
@@ -45,9 +46,11 @@ async def _restore(settings: BackupSettings, folder: Path) -> BackupManifest:
     async with _bus(settings) as (bus, replicas):
         await refuse_bus(manifest, bus)
         await asyncio.to_thread(begin_restore, settings.state_dir, folder)
-        await restore_bus(manifest, bus, folder, replicas=replicas, now=time.time(), report=report)
+        now = time.time()
+        await restore_bus(manifest, bus, folder, replicas=replicas, now=now, report=report)
         await restore_parts(manifest, parts, folder, report)
         await restore_money(manifest, parts, folder, keeps_ledger=settings.keep_ledger, report=report)
+        await complete_bus(manifest, bus, folder, replicas=replicas, now=now, report=report)
     await asyncio.to_thread(end_restore, settings.state_dir)
     return manifest
 

@@ -1,6 +1,6 @@
 """The errors of the bus.
 
-BusError (Unavailable, 503)      BusDown, BusTimeout, NoResponders, StoreRefused
+BusError (Unavailable, 503)      BusDown, BusTimeout, NoResponders, StoreRefused, BusIncomplete
 MessageTooLarge (BadInput)
 KeyConflict (Conflict)           KeyExists, WrongRevision
 """
@@ -37,6 +37,10 @@ class StoreRefused(BusError):
         super().__init__(detail)
         self.number = number
         """JetStream's own error number, such as 10071."""
+
+
+class BusIncomplete(BusError):
+    """The bus has a part of a platform: a restore into it has begun, and did not come to its end."""
 
 
 class MessageTooLarge(BadInput):

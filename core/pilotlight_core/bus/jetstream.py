@@ -16,7 +16,14 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import structlog
 
-from pilotlight_core.bus.bus_errors import BusDown, BusTimeout, NoResponders, StoreRefused, WrongRevision
+from pilotlight_core.bus.bus_errors import (
+    BusDown,
+    BusIncomplete,
+    BusTimeout,
+    NoResponders,
+    StoreRefused,
+    WrongRevision,
+)
 from pilotlight_core.bus.client import DESCRIPTION, header_block, headers_of
 from pilotlight_core.bus.inbox import Inbox, Reply
 from pilotlight_core.bus.streams import KEPT_STREAMS
@@ -38,6 +45,8 @@ WRONG_LAST_SEQUENCE = 10071
 IN_PROCESS = frozenset({10158, 10164})
 """A write with this id, or of this subject, is under way; whether it will be stored is not known yet."""
 STREAM_EXISTS = 10058
+SUBJECTS_OVERLAP = 10065
+"""Another stream has a subject of it. None of the platform's does, but for the mark of a restore."""
 NO_PEERS, NOT_AVAILABLE = 10005, 10008
 """Servers of a cluster have not found each other yet."""
 FOR_EVER: dict[str, dict[str, Any]] = {
@@ -45,6 +54,10 @@ FOR_EVER: dict[str, dict[str, Any]] = {
     "message TTL status can not be disabled": {"allow_msg_ttl": True},
 }
 """What the server lets no stream lose again, by what it says of it (there are no numbers for each alone)."""
+INCOMPLETE = (
+    "A restore into this bus has begun and did not come to its end, so what is there is a part of a platform: end all "
+    "processes but nats-server, give it an empty folder, and restore again. (Another stream has subjects of {stream}.)"
+)
 NO_MESSAGE = 10037
 NO_STREAM = 10059
 NO_SEQUENCE = 10043
@@ -162,11 +175,18 @@ class JetStream:
             raise StoreRefused(f"{subject}: {error.description}.", number=error.err_code)
 
     async def ensure_stream(self, config: dict[str, Any], timeout: float = READ_TIMEOUT) -> None:
+        """Make a stream, or bring one up to date.
+
+        Raises:
+            BusIncomplete: a restore has not come to its end. StoreRefused, BusTimeout, BusDown, NoResponders.
+        """
 
         async def attempt(timeout_s: float) -> None:
             refused = await self._configure("CREATE", config, timeout_s)
             if refused is None:
                 return
+            if refused.number == SUBJECTS_OVERLAP:
+                raise BusIncomplete(INCOMPLETE.format(stream=config["name"]))
             if refused.number != STREAM_EXISTS:
                 raise refused
             if config["name"] in KEPT_STREAMS:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from pilotlight_core.bus import Bus
+from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.model.subjects import USAGE_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupRefused, verify_piece
 from pilotlight_gateway.backups.folder_copies import refuse_folder, restore_folder
 from pilotlight_gateway.backups.ledger_copies import StreamPosition, refuse_ledger, reset_position, restore_ledger
 from pilotlight_gateway.backups.platform_backup import PlatformParts, Report
-from pilotlight_gateway.backups.stream_copies import refuse_streams, restore_stream
+from pilotlight_gateway.backups.stream_copies import (
+    LAST,
+    mark_restore,
+    refuse_streams,
+    restore_stream,
+    unmark_restore,
+)
 
 
 async def verify_backup(manifest: BackupManifest, folder: Path) -> None:
@@ -63,14 +69,36 @@ async def refuse_bus(manifest: BackupManifest, bus: Bus) -> None:
 async def restore_bus(
     manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, now: float, report: Report
 ) -> None:
-    """Bring back every stream, with its sequence numbers; leases and shards are nobody's, and `now` makes theirs new.
+    """Bring back every stream but the last, with its sequence numbers; leases and shards are nobody's, and `now` makes
+    theirs new. No gateway starts on them until `complete_bus`.
 
     Raises:
         BackupRefused: the bus does not take one. BusError.
     """
+    await mark_restore(bus)
     for piece in manifest.of_kind("stream"):
-        await restore_stream(bus, piece, folder, replicas, now=now)
-        report(piece)
+        if piece.name != LAST:
+            await restore_stream(bus, piece, folder, replicas, now=now)
+            report(piece)
+
+
+async def complete_bus(
+    manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, now: float, report: Report
+) -> None:
+    """Bring back the last stream, once all else of the platform is there; raises as `restore_bus`."""
+    await unmark_restore(bus)
+    refused: BackupRefused | BusError | None = None
+    for piece in manifest.of_kind("stream"):
+        if piece.name == LAST:
+            try:
+                await restore_stream(bus, piece, folder, replicas, now=now)
+            except (BackupRefused, BusError) as error:
+                refused = error
+            else:
+                report(piece)
+    if refused is not None:
+        await mark_restore(bus)
+        raise refused
 
 
 async def restore_money(

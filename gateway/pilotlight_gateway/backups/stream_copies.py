@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pilotlight_core.bus import Bus, StoreRefused
-from pilotlight_core.bus.streams import bucket_stream
+from pilotlight_core.bus.streams import bucket_stream, key_subject
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_gateway.backups.backup_manifest import PIECE_BYTES, BackupPiece, BackupRefused, PieceWriter
@@ -41,6 +41,11 @@ AFTER_BLOBS = (bucket_stream(subjects.BLOB_KEY_BUCKET),)
 """Those that are copied after the blobs, so that each that is in the copy opens."""
 EPOCHS = (bucket_stream(subjects.LEASE_BUCKET), bucket_stream(subjects.SHARD_BUCKET))
 """Whose sequence numbers are epochs. Nobody holds what they have any more."""
+LAST = bucket_stream(subjects.TENANCY_BUCKET)
+"""It is restored last, since it is the first that a gateway asks for when it starts."""
+RESTORE_MARK = "RESTORING"
+"""A stream that is there until all else is restored. It has a subject of the last one's, which nobody can make beside
+it: so no gateway of whichever release or host starts on a part of a platform."""
 LEAP = 10**10
 """By so much epochs are higher than in the copy, whatever was given since: 115 days of a thousand a second. The
 milliseconds of the instant come on top, so that a second restore of one copy gives higher ones than the first.
@@ -159,13 +164,40 @@ def first_epoch(last_seq: int, now: float) -> int:
     return last_seq + LEAP + int(now * MS_PER_S)
 
 
+async def mark_restore(bus: Bus) -> None:
+    """Say on the bus that what is there is a part, until `unmark_restore`.
+
+    Raises:
+        BackupRefused: the bus does not take it. BusError.
+    """
+    config = {
+        "name": RESTORE_MARK, "subjects": [key_subject(subjects.TENANCY_BUCKET, "restoring")], "storage": "file",
+        "max_msgs": 1, "max_bytes": 1_024, "discard": "new",
+    }  # fmt: skip
+    try:
+        await bus.jetstream.api(f"STREAM.CREATE.{RESTORE_MARK}", config, PART_S)
+    except StoreRefused as error:
+        raise BackupRefused(f"The bus does not take {RESTORE_MARK}: {error.detail}") from None
+
+
+async def unmark_restore(bus: Bus) -> None:
+    """All is there, but for the last stream. Raises BusError."""
+    await bus.jetstream.api(f"STREAM.DELETE.{RESTORE_MARK}", {}, PART_S)
+
+
 async def refuse_streams(bus: Bus, names: Sequence[str]) -> None:
     """Check that none of these streams is there.
 
     Raises:
         BackupRefused: one is. BusError.
     """
-    if there := sorted({*names} & {*await bus.jetstream.names()}):
+    present = {*await bus.jetstream.names()}
+    if RESTORE_MARK in present:
+        raise BackupRefused(
+            f"The bus has {RESTORE_MARK}: a restore into it has begun and did not come to its end, so what is there is "
+            "a part only. End all processes but nats-server, give nats-server an empty folder, and restore again."
+        )
+    if there := sorted({*names} & present):
         raise BackupRefused(
             f"The bus has {there[0]} already, and a backup is restored into an empty one only: end all processes but "
             "nats-server (a gateway makes the streams again), and give nats-server an empty folder."

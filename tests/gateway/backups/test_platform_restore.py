@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pilotlight_core.bus import connect
+from pilotlight_core.bus import BusIncomplete, connect
 from pilotlight_core.model.price_book import load_prices
 from pilotlight_core.model.subjects import TENANCY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupPiece, BackupRefused
 from pilotlight_gateway.backups.platform_backup import PlatformParts, back_up
 from pilotlight_gateway.backups.platform_restore import (
+    complete_bus,
     refuse_bus,
     refuse_parts,
     restore_bus,
@@ -56,7 +57,15 @@ async def test_a_platform_comes_back(tmp_path: Path) -> None:
     ):
         await refuse_bus(manifest, bus)
         await restore_bus(manifest, bus, copy, replicas=1, now=time.time(), report=told.append)
+        with pytest.raises(BackupRefused, match=r"RESTORING.*give nats-server an empty folder"):
+            await refuse_bus(manifest, bus)
+        with pytest.raises(BusIncomplete, match="did not come to its end"):  # a gateway of whichever host
+            async with connect(server.url, name="gateway"):
+                raise AssertionError("it starts on a part of a platform")
+        await complete_bus(manifest, bus, copy, replicas=1, now=time.time(), report=told.append)
         assert (await bus.kv(TENANCY_BUCKET).get("tenant.acme")) is not None
+        async with connect(server.url, name="gateway"):
+            assert "RESTORING" not in await bus.jetstream.names()
         with pytest.raises(BackupRefused, match="already"):
             await refuse_bus(manifest, bus)
     await restore_parts(manifest, parts, copy, told.append)
