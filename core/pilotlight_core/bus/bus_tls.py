@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import partial
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +13,7 @@ import structlog
 
 from pilotlight_core.authorities import certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.trusted_context import TrustedContext
 
 SETTING = "--ca-file"
 
@@ -23,7 +25,8 @@ class PlainBus(ConnectionError):
 
 
 def bus_context(url: str, ca_file: str) -> ssl.SSLContext | None:
-    """What connections to the servers at `url` (several by commas) are made with; None: they need none.
+    """What connections to the servers at `url` (several by commas) are made with; None: they need none. Those that are
+    made later go by what is in `ca_file` then.
 
     Raises:
         BadInput: there are no authorities in `ca_file`, or some of the servers have TLS and some have not.
@@ -38,7 +41,7 @@ def bus_context(url: str, ca_file: str) -> ssl.SSLContext | None:
             hosts=hosts,
         )
     if ca_file:
-        return trust_authorities(ca_file, SETTING)
+        return TrustedContext(partial(trust_authorities, ca_file, SETTING), ca_file)
     return ssl.create_default_context() if any(secure) else None
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import threading
 from typing import TYPE_CHECKING, Any
 
 from pilotlight_core.authorities import add_authorities
 from pilotlight_core.lean_libraries import without
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.trusted_context import TrustedContext
 
 if TYPE_CHECKING:
     import httpx
@@ -25,7 +27,8 @@ class NoHttpClient(Exception):
 class HttpClient:
     """Makes one `httpx.AsyncClient`, of at most `connections`, with `options`.
 
-    It believes the authorities in `ca_file` (PEM), which `ca_setting` names, beside those of certifi.
+    It believes the authorities in `ca_file` (PEM), which `ca_setting` names, beside those of certifi; connections that
+    are made after the file has changed go by what is in it then.
     """
 
     def __init__(self, *, connections: int, ca_file: str = "", ca_setting: str = "--ca-file", **options: Any) -> None:
@@ -50,12 +53,17 @@ class HttpClient:
         if self._client is not None:
             await self._client.aclose()
 
+    def _believed(self) -> ssl.SSLContext:
+        import httpx
+
+        context = httpx.create_ssl_context(trust_env=False)
+        add_authorities(context, self._ca_file, self._ca_setting)
+        return context
+
     def _make(self) -> httpx.AsyncClient:
         with _loading, without("click", "trio"):
             import httpcore  # noqa: F401 - httpx would import it later, and trio with it
             import httpx
         limits = httpx.Limits(max_connections=self._connections, keepalive_expiry=30.0)
-        verify = httpx.create_ssl_context(trust_env=False) if self._ca_file else True
-        if not isinstance(verify, bool):
-            add_authorities(verify, self._ca_file, self._ca_setting)
+        verify = TrustedContext(self._believed, self._ca_file) if self._ca_file else True
         return httpx.AsyncClient(limits=limits, verify=verify, **self._options)

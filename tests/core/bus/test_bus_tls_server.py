@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,6 +131,28 @@ async def test_a_connection_survives_a_new_certificate(tmp_path: Path) -> None:
         await until(lambda: serial_of(port, authority) != before)
         assert await heard(bus, bus) == "c1"
         assert bus.statistics().reconnects == 0
+
+
+async def test_another_authority_needs_no_new_start_of_clients(tmp_path: Path) -> None:
+    """It is put into their file, and a server that comes back with its certificate is believed."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    file, (port,) = tmp_path / "believed.pem", free_ports(1)
+    old, new = an_authority(tmp_path / "old" / "ca"), an_authority(tmp_path / "new" / "ca")
+    for folder in (tmp_path / "old", tmp_path / "new"):
+        files = a_server(folder / "ca")
+        files.certificate.rename(folder / "server.pem")
+        files.key.rename(folder / "server.key")
+    file.write_text(old.read_text())
+    async with AsyncExitStack() as stack:
+        async with served(tmp_path / "old", port) as server:
+            bus = await stack.enter_async_context(connect(server.url, name="a", ca_file=str(file), makes_streams=False))
+            assert await heard(bus, bus) == "c1"
+        file.write_text(old.read_text() + new.read_text())
+        await stack.enter_async_context(served(tmp_path / "new", port))
+
+        await until(lambda: bus.statistics().reconnects == 1)
+        assert await heard(bus, bus) == "c1"
 
 
 async def test_without_tls_nobody_connects(tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from typing import Any, NoReturn
 import structlog
 
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.trusted_context import FileStamp, file_stamp
 
 READ_EVERY_S = 5.0
 SOON, WARN_EVERY = timedelta(days=14), timedelta(days=1)
-Stamp = tuple[tuple[int, int, int], ...]
+Stamp = tuple[FileStamp, ...]
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,9 @@ class TlsFiles:
 
     def stamp(self) -> Stamp:
         """What changes with the files, or with what their names lead to."""
-        return tuple(_stamp(path) for path in (self.certificate, self.key, self.client_authority) if path is not None)
+        return tuple(
+            file_stamp(path) for path in (self.certificate, self.key, self.client_authority) if path is not None
+        )
 
 
 class ServerContext(ssl.SSLContext):
@@ -177,11 +180,3 @@ def _read(flag: str, path: Path) -> bytes:
 
 def _refuse_password() -> NoReturn:
     raise ValueError("it is encrypted")
-
-
-def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0, 0
-    return found.st_mtime_ns, found.st_ino, found.st_size
