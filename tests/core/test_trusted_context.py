@@ -72,7 +72,7 @@ def test_new_connections_go_by_the_file_as_it_is(tmp_path: Path, loop: type[asyn
 
 
 def test_what_is_asked_for_once_is_asked_for_again(tmp_path: Path) -> None:
-    """Protocols stay those that were set; a file that stays wrong is read and logged once; it is an error at the start."""
+    """Protocols stay those that were set; a file that stays wrong is logged once, and an error at the start."""
     file = tmp_path / "ca.pem"
     with pytest.raises(BadInput, match="--ca-file"):
         believing(file)
