@@ -34,8 +34,6 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from msgspec import UNSET
-
 from pilotlight_core.model.errors import Cancelled, PilotlightError
 from pilotlight_core.model.messages.call_messages import (
     CallFrame,
@@ -52,13 +50,12 @@ from pilotlight_core.model.messages.call_messages import (
     StreamCheckpoint,
 )
 from pilotlight_core.model.messages.scheduling import Dropped, Enqueue, HandBack, Withdraw
-from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.attempts import Attempts, declined, settlement_of
 from pilotlight_gateway.calls.effects import Effect, FailCall, SendControl, SendRun, failed_start
 from pilotlight_gateway.calls.outcomes import call_failures
 from pilotlight_gateway.calls.outcomes.retries import UNTRIED
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.stream_relay import StreamRelay, journal_changed, stage
+from pilotlight_gateway.calls.stream_relay import StreamRelay, is_resumable, journal_changed, stage
 from pilotlight_gateway.streams.stream_journal import StreamJournal
 
 REPEAT_EVERY_S = 2.0
@@ -131,7 +128,8 @@ class Origin:
             return min(self.call.deadline_at, self._repeat_at)
         if self.state is OriginState.WAITING:
             return min(self.call.deadline_at, self._resume_at)
-        return self.call.deadline_at if self._doubt is None else min(self.call.deadline_at, self._doubt)
+        given_up_at = self._relay.gap_until if self._relay is not None else math.inf
+        return min(self.call.deadline_at, given_up_at if self._doubt is None else min(given_up_at, self._doubt))
 
     @property
     def last_seq(self) -> int:
@@ -215,6 +213,8 @@ class Origin:
             return [settlement_of(node, frame)] if isinstance(frame, Ended) and self.state is OriginState.DONE else []
         match frame:
             case Ended():
+                if frame.outcome is Outcome.OK and frame.last_seq > (self._relay.heard_seq if self._relay else 0):
+                    return self._started(at) + self._stream().ask_again(grant, at)  # it comes again behind them
                 return self._ended(grant, frame, at)
             case Chunk():
                 return self._started(at) + self._chunks(grant, frame.seq, (frame.data,), at)
@@ -308,6 +308,8 @@ class Origin:
             return [self._enqueue(at, admitted=self._placed)]
         if self.grant is not None and self._doubt is not None and at >= self._doubt:
             return self._lost(self._reason, at)
+        if self.grant is not None and self._relay is not None and at >= self._relay.gap_until:
+            return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
         return []
 
     # -- inside --------------------------------------------------------------------------------------------------
@@ -324,16 +326,19 @@ class Origin:
             self._journal.begin(at)
         return stage(self.call, "running", at)
 
+    def _stream(self) -> StreamRelay:
+        self._relay = self._relay or StreamRelay()
+        return self._relay
+
     def _chunks(self, grant: Grant, seq: int, data: tuple[bytes, ...], at: float) -> list[Effect]:
         """Relay chunks that follow each other; of a stream with a journal they come one by one."""
-        if (relay := self._relay) is None:
-            relay = self._relay = StreamRelay()
+        relay = self._stream()
         journal, before = self._journal, relay.last_seq
         if journal is not None and relay.heard_seq < seq <= before and not journal.repeats(seq, data[0]):
             return self._stop("it repeats other events") + self._fail(call_failures.diverged(seq))
         effects = relay.relay(seq, data, grant)
         if effects is None:
-            return self._stop("a part of its stream was lost") + self._fail(call_failures.broken_stream())
+            return relay.ask_again(grant, at)
         if journal is None:
             return effects
         if relay.last_seq == before:
@@ -420,7 +425,7 @@ class Origin:
         if self._journal is not None:
             return self._move(self._journal, reason, at, preempted=preempted)
         is_left = self.call.is_tried_once and not preempted
-        if is_left or not self._retries.may_rerun(self.call.version.spec) or self._has_relayed:
+        if is_left or not self._retries.may_rerun(self.call.version.spec) or self.last_seq > 0:
             return self._fail(call_failures.preempted(reason) if preempted else call_failures.died(reason))
         self._retries = self._retries.after_loss()
         self.state = OriginState.QUEUED
@@ -450,18 +455,14 @@ class Origin:
 
     def _of_part(self, error: PilotlightError) -> PilotlightError:
         """An error of a call whose caller may have a part of the answer: it says where that is billed."""
-        if self._has_relayed:
+        if self.last_seq > 0:
             error.more |= {"call": self.call.call_id, "receipt": f"/v1/calls/{self.call.call_id}/receipt"}
         return error
 
     def _may_retry(self, at: float) -> bool:
         call = self.call
-        may_be = not call.is_tried_once and not self._has_relayed
+        may_be = not call.is_tried_once and self.last_seq == 0
         return may_be and self._retries.may_retry(call.version.spec, at, call.deadline_at)
-
-    @property
-    def _has_relayed(self) -> bool:
-        return self.last_seq > 0
 
     def _finish(self, grant: Grant, ended: Ended) -> list[Effect]:
         if self._journal is not None and ended.last_seq < self.last_seq:
@@ -478,6 +479,8 @@ class Origin:
         return [FailCall(error=self._of_part(error), left=left)]
 
     def _release(self) -> None:
+        if self._relay is not None:
+            self._relay.gap_until = math.inf
         self.grant = None
         self._doubt = None
         self._is_preempted = False
@@ -493,8 +496,3 @@ class Origin:
         if self.state is not OriginState.QUEUED:
             return call_failures.deadline_passed(waited_s, f"was {self.state.value}")
         return call_failures.deadline_passed(waited_s, "waited for a container", self.shortage(at))
-
-
-def is_resumable(call: PreparedCall) -> bool:
-    """Whether the call is a stream that may go on elsewhere."""
-    return call.version.spec.resumable is not UNSET and call.method.mode is Mode.GENERATOR

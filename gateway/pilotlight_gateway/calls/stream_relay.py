@@ -5,9 +5,13 @@ And what else its caller is told, and its container of the journal.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
+from msgspec import UNSET
+
 from pilotlight_core.model.messages.call_messages import BYTES_AHEAD, LEAST_AHEAD, WINDOW, Grant, Window
+from pilotlight_core.model.spec import Mode
 from pilotlight_gateway.calls.effects import Effect, HoldJournal, RelayChunks, ReportStage, SendControl
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.streams.stream_journal import StreamJournal, bytes_of
@@ -18,6 +22,10 @@ UNREAD_BYTES: Final = 2 * 2**20
 STEP: Final = LEAST_AHEAD
 SMALL_CHUNK: Final = BYTES_AHEAD // WINDOW
 """Bytes. Streams of small ones go far ahead, and are told to go on half as often: telling costs more than a chunk."""
+GAP_S = 10.0
+"""So long the origin waits for chunks that were lost on their way: with a server of the bus, whose successor is there
+in a second or two."""
+ASK_AGAIN_S = 1.0
 TOLD_AGAIN_S = 1.0
 """A stream whose state finds no memory, however often it is saved, is told so no more often."""
 
@@ -25,7 +33,9 @@ TOLD_AGAIN_S = 1.0
 class StreamRelay:
     """Relays each chunk once, and tells the container to go on while the caller keeps up."""
 
-    __slots__ = ("_bytes", "_unread_bytes", "_unread_chunks", "_window_sent", "heard_seq", "last_seq")
+    __slots__ = (
+        "_asked_at", "_bytes", "_unread_bytes", "_unread_chunks", "_window_sent", "gap_until", "heard_seq", "last_seq",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.last_seq = 0
@@ -37,11 +47,14 @@ class StreamRelay:
         self._unread_bytes = 0
         self._bytes = 0
         """Of all chunks so far."""
+        self.gap_until = inf
+        """When the stream is given up, of which chunks were lost; inf: none was, as far as is known."""
+        self._asked_at = -inf
 
     def relay(self, seq: int, data: tuple[bytes, ...], grant: Grant) -> list[Effect] | None:
         """The next chunks have come from the grant's container, `seq` the first; repeated ones add nothing.
 
-        None: one was lost.
+        None: one was lost, and all behind it come again once they are asked for.
         """
         last = seq + len(data) - 1
         if last <= self.heard_seq:
@@ -49,6 +62,7 @@ class StreamRelay:
         if seq > self.heard_seq + 1:
             return None
         self.heard_seq = last
+        self.gap_until = inf
         if last <= self.last_seq:
             return self._go_on(grant)
         if seq <= self.last_seq:
@@ -63,7 +77,16 @@ class StreamRelay:
 
     def awaits(self, seq: int) -> bool:
         """Whether the chunk `seq` is the next one for the caller."""
-        return seq == self.heard_seq + 1 and self.heard_seq == self.last_seq
+        return seq == self.heard_seq + 1 and self.heard_seq == self.last_seq and self.gap_until == inf
+
+    def ask_again(self, grant: Grant, at: float) -> list[Effect]:
+        """Chunks were lost, as what has come shows: the agent sends what it has kept behind the last that was heard."""
+        if self.gap_until == inf:
+            self.gap_until = at + GAP_S
+        elif at - self._asked_at < ASK_AGAIN_S:
+            return []
+        self._asked_at, self._window_sent = at, self.heard_seq
+        return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq, again=True))]
 
     def took(self, data: tuple[bytes, ...], grant: Grant | None) -> list[Effect]:
         """The next chunks for the caller have come, and were read at once."""
@@ -90,6 +113,11 @@ class StreamRelay:
             return []
         self._window_sent = self.heard_seq
         return [SendControl(grant.node, Window(call_id=grant.call_id, upto=self.heard_seq))]
+
+
+def is_resumable(call: PreparedCall) -> bool:
+    """Whether the call is a stream that may go on elsewhere."""
+    return call.version.spec.resumable is not UNSET and call.method.mode is Mode.GENERATOR
 
 
 def journal_changed(

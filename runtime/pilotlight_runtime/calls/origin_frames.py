@@ -1,8 +1,9 @@
 """Frames to the gateways that hold the callers: over the link of a gateway that has one, else over the bus.
 
-A last frame is kept for KEEP_S. One that nobody heard is sent again, since gateway or bus may be back in a moment. One
-that the bus took may be lost all the same, in what a server still held for a connection that it then closed: it is sent
-again when its gateway asks.
+Chunks that went over the bus are kept until their gateway has passed them on, for those that a server of it loses as it
+ends. A last frame is kept for KEEP_S. One that nobody heard is sent again, since gateway or bus may be back soon. One
+that the bus took may be lost all the same, in what a server still held for a connection that it then closed: it is
+sent again when its gateway asks.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from pilotlight_core.model.messages.call_messages import (
     CallFrame,
     Chunk,
     ChunkGroup,
+    ChunkRow,
     Ended,
     Refused,
     Started,
     StreamCheckpoint,
 )
 from pilotlight_core.model.messages.message import Message
-from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GroupDraft
+from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GroupDraft, SentChunks
 from pilotlight_runtime.calls.gateway_links import GatewayLinks, Publisher
 from pilotlight_runtime.calls.slot_table import AcceptedCall
 
@@ -89,6 +91,7 @@ class OriginSender:
         self._silent: dict[str, _Silence] = {}
         self._groups: dict[str, GroupDraft] = {}
         """Chunks that wait for the end of the turn, by gateway."""
+        self._chunks = SentChunks()
 
     @property
     def subject(self) -> str:
@@ -133,6 +136,30 @@ class OriginSender:
             self._publish_passing(gateway, message)
 
     def _publish_passing(self, gateway: str, frame: CallFrame | ChunkGroup) -> None:
+        if isinstance(frame, ChunkGroup):
+            for row in frame.rows:
+                self._chunks.keep(gateway, row, self._clock())
+        elif isinstance(frame, Chunk):
+            row = ChunkRow(frame.call_id, frame.grant_number, frame.seq, (frame.data,))
+            self._chunks.keep(gateway, row, self._clock())
+        self._publish_once(gateway, frame)
+
+    def on_window(self, call_id: str, upto: int, *, again: bool) -> None:
+        """A gateway has passed on a stream's chunks up to `upto`; whether what followed was lost on its way to it."""
+        self._chunks.passed_on(call_id, upto)
+        if not again:
+            return
+        gateway, rows = self._chunks.behind(call_id, upto)
+        for row in rows:
+            message: Chunk | ChunkGroup = ChunkGroup(rows=(row,))
+            if len(row.data) == 1:  # as to a gateway that reads no groups
+                message = Chunk(call_id=call_id, grant_number=row.grant_number, seq=row.seq, data=row.data[0])
+            if not self._links.send(gateway, message):
+                self._publish_once(gateway, message)
+        if (last := self._last.get(call_id) or self._lost.get(call_id)) is not None:
+            self.resend(call_id, last.frame.grant_number)
+
+    def _publish_once(self, gateway: str, frame: CallFrame | ChunkGroup) -> None:
         subject, notice = self._route(gateway)
         # The origin notices the loss: its stream has a gap, or the call's last frame supersedes the lost one.
         with contextlib.suppress(BusError):
@@ -172,6 +199,7 @@ class OriginSender:
                 self._bytes -= last.size
             else:
                 self._publish(call_id, last)
+        self._chunks.sweep(at)
         gone = []
         for gateway, silence in list(self._silent.items()):
             if silence.probed_at and silence.noticed_at < silence.probed_at:

@@ -372,6 +372,7 @@ class CallDispatcher:
         if isinstance(message, Window):
             for runner in self._containers.runners():
                 runner.on_window(message.call_id, message.upto, at, message.movable)
+            self._calls.origins.on_window(message.call_id, message.upto, again=message.again)
         elif isinstance(message, Cancel):
             for call in self._calls.slots.cancel(message.call_id):
                 self._cancel(call, message.reason, at)

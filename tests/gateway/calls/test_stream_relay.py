@@ -8,12 +8,13 @@ from pilotlight_core.model.messages.call_messages import (
     LEAST_AHEAD,
     Chunk,
     ChunkRow,
+    Ended,
     Outcome,
     Window,
 )
 from pilotlight_gateway.calls.effects import Effect, RelayChunks, SendControl
 from pilotlight_gateway.calls.origin import Origin, OriginState
-from pilotlight_gateway.calls.stream_relay import SMALL_CHUNK, UNREAD_BYTES, UNREAD_CHUNKS
+from pilotlight_gateway.calls.stream_relay import ASK_AGAIN_S, GAP_S, SMALL_CHUNK, UNREAD_BYTES, UNREAD_CHUNKS
 from tests.builders.calls import grant
 from tests.gateway.calls.origin_steps import (
     RAISED,
@@ -74,12 +75,36 @@ def test_a_row_without_chunks_is_nothing_that_a_caller_takes() -> None:
     assert not origin.awaits(1, 2, ())
 
 
-def test_a_gap_before_a_group_ends_its_stream() -> None:
-    """As before one chunk; what follows is nobody's."""
+AGAIN = SendControl("n1", Window(call_id="a", upto=1, again=True))
+
+
+def test_chunks_that_were_lost_are_asked_for_and_come_again() -> None:
+    """All behind the last one that was heard; each reaches the caller once, in order. It asks once a second."""
     origin = sent()
     origin.chunks(row(1, b"1"), 2.0)
-    assert kinds(origin.chunks(row(3, b"3", b"4"), 2.0)) == ["SendControl", "FailCall"]
-    assert origin.chunks(row(5, b"5"), 2.0) == []
+    assert origin.chunks(row(3, b"3", b"4"), 2.0) == [AGAIN]
+    assert origin.wake_at == 2.0 + GAP_S
+    assert not origin.awaits(1, 2, (b"2",))  # who waits has to be told that the gap is closed
+    assert origin.chunks(row(5, b"5"), 2.0 + ASK_AGAIN_S / 2) == []
+    assert origin.chunks(row(6, b"6"), 2.0 + ASK_AGAIN_S) == [AGAIN]
+    assert origin.chunks(row(2, b"2", b"3"), 3.5) == [RelayChunks(2, (b"2", b"3"))]
+    assert origin.awaits(1, 4, (b"4",))
+    assert origin.tick(2.0 + GAP_S) == []
+    assert origin.chunks(row(3, b"3", b"4", b"5", b"6"), 3.6) == [RelayChunks(4, (b"4", b"5", b"6"))]
+    assert kinds(origin.frame("n1", ended(last_seq=6), 4.0)) == ["Settle", "CallResult"]
+
+
+def test_an_end_that_comes_before_chunks_waits_for_them() -> None:
+    """Also where none came at all; the agent sends it again behind them, and it is settled once."""
+    origin = sent()
+    origin.frame("n1", chunk(1), 2.0)
+    assert origin.frame("n1", ended(last_seq=2), 2.0) == [AGAIN]
+    assert kinds(origin.frame("n1", chunk(2), 2.1)) == ["RelayChunks"]
+    assert kinds(origin.frame("n1", ended(last_seq=2), 2.2)) == ["Settle", "CallResult"]
+    origin = sent()
+    (asked,) = origin.frame("n1", ended(last_seq=2), 2.0)
+    assert asked == SendControl("n1", Window(call_id="a", upto=0, again=True))
+    assert origin.state is OriginState.RUNNING
 
 
 def test_a_group_moves_the_window_once() -> None:
@@ -91,14 +116,27 @@ def test_a_group_moves_the_window_once() -> None:
     ]
 
 
-def test_a_gap_in_a_stream_ends_it() -> None:
-    """The caller is told rather than given a stream with a hole."""
+@pytest.mark.parametrize("frame", [chunk(3), ended(last_seq=2)])
+def test_a_gap_that_stays_ends_a_stream(frame: Chunk | Ended) -> None:
+    """The caller is told rather than given a stream with a hole: its agent is of before, or has kept too little."""
     origin = sent()
     origin.frame("n1", chunk(1), 2.0)
-    assert kinds(origin.frame("n1", chunk(3), 2.0)) == ["SendControl", "FailCall"]
-    origin = sent()
-    origin.frame("n1", chunk(1), 2.0)
-    assert kinds(origin.frame("n1", ended(last_seq=2), 2.0)) == ["Settle", "FailCall"]
+    assert origin.frame("n1", frame, 2.0) == [AGAIN]
+    assert origin.tick(1.9 + GAP_S) == []
+    (stopped, failed) = origin.tick(2.0 + GAP_S)
+    assert kinds([stopped, failed]) == ["SendControl", "FailCall"]
+    assert origin.frame("n1", chunk(2), 12.1) == []
+
+
+def test_a_gap_of_a_container_that_died_is_not_that_of_the_next() -> None:
+    """Of a call that its caller has nothing of: it runs again from its beginning."""
+    origin = sent(idempotent=True)
+    origin.frame("n1", chunk(2), 2.0)
+    assert origin.wake_at == 2.0 + GAP_S
+    origin.frame("n1", ended(Outcome.DIED), 3.0)
+    origin.granted(grant(2), 4.0)
+    assert origin.tick(2.0 + GAP_S) == []
+    assert origin.frame("n1", chunk(1, 2), 13.0) != []
 
 
 @pytest.mark.parametrize("outcome", [Outcome.RAISED, Outcome.DIED])

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import ChunkGroup, ChunkRow
-from pilotlight_runtime.calls.chunk_groups import GROUP_BYTES, GROUP_CHUNKS, GroupDraft
+from pilotlight_runtime.calls.chunk_groups import (
+    CHUNKS_KEPT_BYTES,
+    CHUNKS_KEPT_S,
+    GROUP_BYTES,
+    GROUP_CHUNKS,
+    GroupDraft,
+    SentChunks,
+)
 
 
 def test_chunks_of_several_calls_share_a_message() -> None:
@@ -32,3 +39,35 @@ def test_a_call_that_was_granted_anew_has_the_chunks_of_its_present_grant() -> N
     draft.add("a", 2, 1, (b"new",))
 
     assert draft.take() == ChunkGroup(rows=(ChunkRow("a", 2, 1, (b"new",)),))
+
+
+def test_what_was_sent_is_kept_until_it_is_passed_on() -> None:
+    """Whole rows; of a newer start of the call nothing of the one before."""
+    sent, one, two = SentChunks(), ChunkRow("a", 1, 1, (b"1", b"2")), ChunkRow("a", 1, 3, (b"3",))
+    sent.keep("gw1", one, 0.0)
+    sent.keep("gw1", two, 0.0)
+    assert sent.behind("a", 0) == ("gw1", [one, two])
+    sent.passed_on("a", 1)
+    assert sent.behind("a", 1) == ("gw1", [one, two])
+    sent.passed_on("a", 2)
+    assert sent.behind("a", 2) == ("gw1", [two])
+    assert sent.behind("a", 1) == ("gw1", [])  # the second one is gone, and a stream has no holes
+    sent.keep("gw2", ChunkRow("a", 2, 1, (b"x",)), 0.0)
+    assert sent.behind("a", 0) == ("gw2", [ChunkRow("a", 2, 1, (b"x",))])
+    sent.passed_on("a", 1)
+    sent.passed_on("b", 1)
+    assert (len(sent), sent.behind("a", 0)) == (0, ("", []))
+
+
+def test_what_was_sent_is_kept_within_bounds() -> None:
+    """That which has been silent for longest goes, by its age or for the room of others."""
+    sent, large = SentChunks(), bytes(CHUNKS_KEPT_BYTES // 3)
+    for at, call in enumerate(("a", "b", "a", "c")):
+        sent.keep("gw1", ChunkRow(call, 1, at + 1, (large,)), float(at))
+    assert [bool(sent.behind(call, 0)[0]) for call in "abc"] == [False, False, True]
+    sent.sweep(3.0 + CHUNKS_KEPT_S)
+    assert len(sent) == 1
+    sent.sweep(3.1 + CHUNKS_KEPT_S)
+    assert len(sent) == 0
+    sent.keep("gw1", ChunkRow("d", 1, 1, (large, large)), 0.0)
+    assert len(sent) == 1

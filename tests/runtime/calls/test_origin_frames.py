@@ -110,6 +110,44 @@ def test_a_frame_that_was_lost_on_its_way_is_sent_when_it_is_asked_for() -> None
     assert not world.origins.resend("call_1", grant_number=1)
 
 
+def chunks(first: int, *data: bytes, grant: int = 1) -> ChunkGroup:
+    return ChunkGroup(rows=(ChunkRow("call_1", grant, first, data),))
+
+
+def test_chunks_that_were_lost_on_their_way_are_sent_when_they_are_asked_for() -> None:
+    """Those behind the last that the gateway has, in order, and the end behind them; what it has is kept no longer."""
+    world = World()
+    one = Chunk(call_id="call_1", grant_number=1, seq=1, data=b"1")
+    call = accepted(run("call_1", groups=True), 0.0)
+    world.origins.send("gw1", one)
+    for first, data in ((2, (b"2", b"3")), (4, (b"4", b"5"))):
+        world.origins.send_chunks(call, first, data)
+        world.end_turn()
+    world.origins.send("gw1", ended())
+    sent = world.told()
+    assert [type(each) for each in sent] == [Chunk, ChunkGroup, ChunkGroup, Ended]
+
+    world.origins.on_window("call_1", 2, again=True)
+    assert world.told()[4:] == sent[1:]
+    world.origins.on_window("call_1", 3, again=False)
+    world.origins.on_window("call_1", 3, again=True)
+    assert world.told()[7:] == sent[2:]
+    world.origins.on_window("call_1", 5, again=True)
+    assert world.told()[9:] == [ended()]
+    world.origins.on_window("call_9", 0, again=True)
+    assert len(world.told()) == 10
+
+
+def test_chunks_of_a_turn_without_a_bus_are_sent_when_it_is_back() -> None:
+    """The gateway sees the gap by what comes next."""
+    world = World()
+    world.down = True
+    world.origins.send("gw1", Chunk(call_id="call_1", grant_number=1, seq=1, data=b"1"))
+    world.down = False
+    world.origins.on_window("call_1", 0, again=True)
+    assert [message.seq for message in world.told() if isinstance(message, Chunk)] == [1]
+
+
 def test_while_the_bus_is_down_last_frames_wait() -> None:
     """Other frames are lost: the last one says enough, or the stream shows its gap."""
     world = World()

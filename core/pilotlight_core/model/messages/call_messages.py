@@ -127,6 +127,9 @@ class Window(Message, frozen=True, kw_only=True):
     upto: int
     movable: bool | None = None
     """Of a resumable stream, when that changes: whether its origin has what another container needs to go on."""
+    again: bool = False
+    """Whether chunks behind `upto` were lost on their way: the agent sends what it has kept again, and the end, if it
+    was told. One of before does nothing, and the origin gives the stream up after a while."""
 
 
 def chunks_ahead(window: int, largest: int) -> int:
