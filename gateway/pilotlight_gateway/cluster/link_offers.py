@@ -120,7 +120,8 @@ class LinkOffers:
         transport.set_protocol(cast("asyncio.Protocol", link))  # compiled, so it inherits from no class of the library
         link.connection_made(transport)
         agent = (hello.node, hello.instance)
-        if self._identity(agent) != identity or agent in set(self._ends.agents()):
+        present = self._identity(agent)
+        if present is None or present != identity or agent in set(self._ends.agents()):
             link.close("it has a link by now, or its identity has ended")
             return link
         if (pace := self._paces.get(agent)) is not None:
