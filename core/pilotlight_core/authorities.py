@@ -33,6 +33,20 @@ def add_authorities(context: ssl.SSLContext, ca_file: str, setting: str) -> None
         raise BadInput(f"{setting}: {path} cannot be read: {error.strerror}.") from error
 
 
+def believe_gateways(ca_file: str, setting: str = "--ca-file") -> ssl.SSLContext:
+    """What connections to gateways' listeners for agents are made with: certifi's authorities, and those in `ca_file`.
+
+    Raises:
+        BadInput: as `trust_authorities`.
+    """
+    import certifi  # here, since it comes with what is loaded when it is first needed
+
+    context = trust_authorities(certifi.where(), setting)
+    if ca_file:
+        add_authorities(context, ca_file, setting)
+    return context
+
+
 def certificate_problem(error: BaseException, ca_file: str, setting: str = "PILOTLIGHT_CA_FILE") -> str:
     """What is wrong with a server's certificate, as a sentence with what to do; "": that is not the problem.
 

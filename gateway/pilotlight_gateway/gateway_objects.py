@@ -28,13 +28,14 @@ from pilotlight_gateway.cluster.shard_table import ShardTable
 from pilotlight_gateway.cluster.shards import Shards
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks
 from pilotlight_gateway.fleet.fleet_inventory import FleetPlacements
-from pilotlight_gateway.gateway_calls import GatewayCalls
+from pilotlight_gateway.gateway_calls import GatewayCalls, LinkTerms
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.http.protocol.drain_gate import DrainGate
 from pilotlight_gateway.http.protocol.readiness import Readiness
 from pilotlight_gateway.idempotency.bus_key_records import BusKeyRecords
 from pilotlight_gateway.idempotency.key_record import CallOwner
 from pilotlight_gateway.idempotency.keyed_calls import KEY_BYTES, Idempotency
+from pilotlight_gateway.internal_address import link_url
 from pilotlight_gateway.jobs.gateway_jobs import GatewayJobs, JobStorage
 from pilotlight_gateway.jobs.job_calls import JobCalls
 from pilotlight_gateway.jobs.job_permit import JobPermits
@@ -47,6 +48,7 @@ from pilotlight_gateway.metrics.connection_metrics import connection_counts
 from pilotlight_gateway.metrics.job_metrics import job_gauges
 from pilotlight_gateway.metrics.key_metrics import key_counts
 from pilotlight_gateway.metrics.limit_metrics import limit_gauges
+from pilotlight_gateway.metrics.link_metrics import link_metrics
 from pilotlight_gateway.metrics.load_exchange import LoadBook, LoadExchange, MeasuredGateway
 from pilotlight_gateway.metrics.node_metrics import clock_gauges, node_fault_counts
 from pilotlight_gateway.nested.nested_calls import NestedCalls
@@ -102,6 +104,7 @@ def metric_sources(
     rollouts: MetricSource,
 ) -> tuple[MetricSource, ...]:
     """Asked at each scrape, beside what `GatewayMetrics` counts."""
+    drivers = calls.drivers
     return (
         lambda: key_counts(idempotency.statistics()),
         lambda: limit_gauges(limiter.statistics()),
@@ -113,9 +116,10 @@ def metric_sources(
         ),
         lambda: fallback_counts(fallbacks.counts),
         lambda: job_gauges(jobs.statistics()),
-        lambda: node_fault_counts(calls.drivers.guard.faults.counts),
+        lambda: node_fault_counts(drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
         lambda: connection_counts(connections.statistics()),
+        lambda: link_metrics(drivers.links.runs, {"agent": drivers.links, "gateway": drivers.peers.links}),
         rollouts,
     )
 
@@ -140,7 +144,12 @@ def make_calls(
         name=name,
         instance=instance,
         limits=QueueLimits(),
-        links=LinkFolder(settings.links),
+        links=LinkTerms(
+            folder=LinkFolder(settings.links),
+            url=link_url(bodies.url, settings.nats_url),
+            plain=settings.nats_url.startswith("nats://"),
+            ca_file=settings.ca_file,
+        ),
         url=url,
     )
 

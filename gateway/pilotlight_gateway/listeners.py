@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from socket import socket
 
@@ -17,6 +18,7 @@ from pilotlight_core.host.open_files import allow_open_files
 from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_gateway.calls.large_bodies import LargeBodies
 from pilotlight_gateway.front_wiring import GrpcAddress
+from pilotlight_gateway.http.link_upgrades import Door, LinkingProtocol
 from pilotlight_gateway.http.listening_socket import listen, url_of
 from pilotlight_gateway.http.quiet_server import QuietServer
 from pilotlight_gateway.http.server import make_server
@@ -107,9 +109,10 @@ def client_server(
     return make_server(app, book=connections, tls=listener.accepting(_handshakes(settings)))
 
 
-def body_server(bodies: LargeBodies, listener: Listener) -> QuietServer:
-    """Serves agents with large bodies."""
-    return make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), tls=listener.accepting(BODY_HANDSHAKES))
+def body_server(bodies: LargeBodies, listener: Listener, door: Door) -> QuietServer:
+    """Serves agents with large bodies, and takes the links that were offered."""
+    tls, protocol = listener.accepting(BODY_HANDSHAKES), partial(LinkingProtocol, door)
+    return make_server(bodies, book=ConnectionBook(BODY_CONNECTIONS), protocol=protocol, tls=tls)
 
 
 def _handshakes(settings: ServeSettings) -> HandshakeBounds:

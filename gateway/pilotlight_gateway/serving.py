@@ -334,7 +334,7 @@ async def _gateway(
                 registry=registry,
                 watch=PrincipalWatch(requests, calls.service, authenticator, registry),
                 public=client_server(wire_http(parts), connections, public, settings),
-                internal=body_server(bodies, internal),
+                internal=body_server(bodies, internal, calls.door),
                 grpc=GrpcFront(parts, wire_models(parts), grpc_address(settings)),
                 superseded=shards.superseded,
             )

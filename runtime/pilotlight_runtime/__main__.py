@@ -166,6 +166,7 @@ async def serve(
                 host=host,
                 warm_memory=warm_memory,
                 links=LinkFolder(settings.links),
+                plain_links=settings.nats_url.startswith("nats://"),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,
                 packages=packages,

@@ -103,6 +103,7 @@ def gateway() -> BusUser:
             "jobs.>",
             subjects.run(ANY, ANY, ANY),
             subjects.control(ANY, ANY),
+            subjects.link_offers(ANY, ANY, ANY),
             subjects.credits_wanted(ANY),
             subjects.demand(ANY),  # of gateways of 0.1, during an upgrade
             subjects.demands(ANY),
@@ -250,6 +251,7 @@ def agent(node: str) -> BusUser:
         subscribe=(
             subjects.run(ANY, node, ANY),
             subjects.control(ANY, node),
+            subjects.link_offers(ANY, node, ANY),
             subjects.command(ANY, node),
             subjects.lock_packages(ANY, node),
             subjects.credits_wanted(ANY),

@@ -31,6 +31,12 @@ class AcceptedEnds:
         self._most = most
         self._ends: dict[LinkPort, bool] = {}
         """Each end, and whether it has greeted."""
+        self._expected: dict[LinkPort, LinkHello] = {}
+        """What those have to greet with that were offered to us."""
+
+    def expect(self, link: LinkPort, hello: LinkHello) -> None:
+        """A link is going to open whose other end is known: it greets so and not otherwise."""
+        self._expected[link] = hello
 
     def opened(self, link: LinkPort) -> None:
         """See `LinkOwner`."""
@@ -43,14 +49,18 @@ class AcceptedEnds:
         """See `LinkOwner`."""
         if self._ends.get(link):
             self._received(messages)
-        elif len(messages) == 1 and isinstance(messages[0], LinkHello) and link in self._ends:
+        elif len(messages) == 1 and isinstance(messages[0], LinkHello) and self._may_greet(link, messages[0]):
             self._ends[link] = True
             self._greeter.greeted(link, messages[0])
         else:
             link.close("it does not greet")
 
+    def _may_greet(self, link: LinkPort, hello: LinkHello) -> bool:
+        return link in self._ends and self._expected.pop(link, hello) == hello
+
     def closed(self, link: LinkPort) -> None:
         """See `LinkOwner`."""
+        self._expected.pop(link, None)
         if self._ends.pop(link, False):
             self._greeter.closed(link)
 

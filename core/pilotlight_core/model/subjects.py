@@ -2,6 +2,7 @@
 
 pl.{region}.node.{node}.run.{instance}   origin -> agent  Run: a granted call with its input
 pl.{region}.node.{node}.ctl        origin -> agent        Cancel, Window
+pl.{region}.node.{node}.link.{instance}  gateway -> agent  LinkOffer, until there is a link
 pl.{region}.node.{node}.cmd        controller -> agent    commands (request, reply: CommandReply)
 pl.{region}.beat.{node}            agent -> all           NodeReport, each second and on change
 pl.{region}.node.{node}.ran        agent -> controller   Ran, each second where anything ran
@@ -16,6 +17,7 @@ pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    all frames of calls; C
 pl.{region}.gw.{gateway}.nested.{node}  agent -> origin   AskNested (request, reply: NestedAnswer), LeaveNested
 pl.{region}.gw.{gateway}.home      origin -> home         ToHome
 pl.{region}.gw.{gateway}.origin    home -> origin         ToOrigin
+pl.{region}.gw.{gateway}.link      gateway -> gateway     LinkOffer, until there is a link
 pl.{region}.gw.{gateway}.ask       gateway -> gateway     AskCall (request, reply: CallReply)
 pl.{region}.gw.{gateway}.events    gateway -> gateway     AskEvents (request, reply: StreamEvents)
 pl.{region}.gw.{gateway}.kept      gateway -> gateway     AskKept (request, reply: KeptTold)
@@ -126,6 +128,11 @@ def run(region: str, node: str, instance: str) -> str:
 
 def control(region: str, node: str) -> str:
     return f"pl.{region}.node.{node}.ctl"
+
+
+def link_offers(region: str, node: str, instance: str) -> str:
+    """Of an agent; of a gateway `node` is "", and `instance` its process."""
+    return f"pl.{region}.node.{node}.link.{instance}" if node else f"pl.{region}.gw.{instance}.link"
 
 
 def command(region: str, node: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from pilotlight_core.links import LinkPort
 from pilotlight_core.model.messages.link_messages import LinkHello
-from pilotlight_gateway.cluster.agent_links import AgentKey, AgentLink
+from pilotlight_gateway.cluster.agent_links import ON_THE_MACHINE, AgentKey, AgentLink
 
 
 class LinkReader(Protocol):
@@ -51,9 +51,9 @@ class AgentEnds:
         """The agents to which there is an end, greeted or not."""
         return [(link.node, link.instance) for link, _ in self._begun.values()]
 
-    def begin(self, link: LinkPort, hello: LinkHello) -> None:
+    def begin(self, link: LinkPort, hello: LinkHello, way: str = ON_THE_MACHINE) -> None:
         """Greet an agent over a new end."""
-        begun = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link)
+        begun = AgentLink(name=hello.link, node=hello.node, instance=hello.instance, end=link, way=way)
         self._begun[link] = (begun, hello)
         self._links.begun(begun)
         link.send(hello)

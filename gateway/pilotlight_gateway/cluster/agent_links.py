@@ -1,4 +1,4 @@
-"""The ways to agents: over links to those of this machine, over the bus to all others.
+"""The ways to agents: over links to those that have one, over the bus to all others.
 
 An agent says on the bus where its ways change (`LinkSwitch`). Until then a new link is held: what it said before over
 the bus must come first, since an old credit that came after a call's last frame would take the freed slot again.
@@ -24,6 +24,8 @@ from pilotlight_core.model.messages.message import Message
 
 AgentKey = tuple[str, str]
 """Node and incarnation; of a gateway "" and its process."""
+ON_THE_MACHINE, BETWEEN_HOSTS, OVER_THE_BUS = "machine", "hosts", "bus"
+"""The ways there are, as metrics name them."""
 
 log = structlog.get_logger(__name__)
 
@@ -42,6 +44,7 @@ class AgentLink:
     node: str
     instance: str
     end: LinkPort
+    way: str = ON_THE_MACHINE
 
 
 class AgentLinks:
@@ -56,9 +59,15 @@ class AgentLinks:
         """By name: those that are not in use yet."""
         self._halfway: set[str] = set()
         """Of these, the ones that have either their greeting or the agent's word on the bus."""
+        self.runs = dict.fromkeys((ON_THE_MACHINE, BETWEEN_HOSTS, OVER_THE_BUS), 0)
+        """Granted calls that were sent, by their way."""
 
     def __len__(self) -> int:
         return len(self._links)
+
+    def standing(self, way: str) -> int:
+        """How many links of this way are in use."""
+        return sum(link.way == way for link in self._links.values())
 
     # -- sending -------------------------------------------------------------------------------------------------
 
@@ -71,9 +80,11 @@ class AgentLinks:
         link = self._links.get(node)
         if link is not None and link.instance == instance:
             link.end.send(run)
+            self.runs[link.way] += 1
         else:
             reply = subjects.unheard(self._region, run.gateway, run.call_id, run.grant_number)
             self._port.send(subjects.run(self._region, node, instance), run, reply=reply)
+            self.runs[OVER_THE_BUS] += 1
 
     def send_control(self, node: str, message: Cancel | Window | Reconcile, *, reply: str = "") -> None:
         """Send what is said about calls.
@@ -133,7 +144,7 @@ class AgentLinks:
         if (old := self._links.get(link.node)) is not None:
             old.end.close("its agent has a new one")
         self._links[link.node] = link
-        log.info("an agent has a link", node=link.node, instance=link.instance)
+        log.info("an agent has a link", node=link.node, instance=link.instance, way=link.way)
         link.end.release()
 
     def _forget(self, link: AgentLink) -> None:

@@ -1,9 +1,12 @@
-"""Opens links to the agents or gateways of this machine, and tries again more rarely where that fails."""
+"""Opens links to the agents or gateways of this machine, and tries again more rarely where that fails.
+
+Those of other hosts are offered theirs (`LinkOffers`).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -14,6 +17,7 @@ from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.link_messages import LinkHello
 from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.agent_links import AgentKey
+from pilotlight_gateway.cluster.link_offers import LinkOffers
 
 LOOK_S = 1.0
 """Between two looks for new agents, and between two beats of each link."""
@@ -28,7 +32,8 @@ log = structlog.get_logger(__name__)
 class LinkDialer:
     """Dials those whose sockets are in `folder`. `agents` returns the agents, or gateways, that are believed to live.
 
-    `decoder` reads what they answer. The ends that others have `accepted` here live by the same beat.
+    `decoder` reads what they answer. The ends that others have `accepted` here live by the same beat. Those that live
+    and have no socket here are told to `offers`.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class LinkDialer:
         decoder: msgspec.msgpack.Decoder[Any] = TO_GATEWAY,
         keeps_unheard: bool = False,
         accepted: AcceptedEnds | None = None,
+        offers: LinkOffers | None = None,
     ) -> None:
         self._folder = folder
         self._ends = ends
@@ -51,11 +57,12 @@ class LinkDialer:
         self._decoder = decoder
         self._keeps_unheard = keeps_unheard
         self._accepted = accepted
+        self._offers = offers
         self._pauses: dict[AgentKey, tuple[float, float]] = {}
         """Agent -> its last pause, and when it is over."""
 
     async def run(self) -> None:
-        """Keep links to all agents of this machine until cancelled; then they are closed."""
+        """Keep links to all agents until cancelled; then they are closed."""
         try:
             while True:
                 await self.open_missing()
@@ -69,15 +76,22 @@ class LinkDialer:
                 self._accepted.close_all("the gateway ends")
 
     async def open_missing(self) -> None:
-        """Dial the agents whose sockets are there, and that have no link."""
+        """Dial the agents whose sockets are there, and that have no link; have the others offered theirs."""
         names = await asyncio.to_thread(self._folder.names)
-        if not names:
-            return
+        living = list(self._agents())
+        here = {agent: None for agent in living if name_of(*agent) in names} if names else {}
+        if here:
+            await self._dial_missing(here)
+        if self._offers is not None:
+            self._offers.tick(living, [agent for agent in living if agent not in here])
+
+    async def _dial_missing(self, here: Collection[AgentKey]) -> None:
         at, linked = self._clock(), set(self._ends.agents())
-        here = [agent for agent in self._agents() if name_of(*agent) in names]
         self._pauses = {agent: pause for agent, pause in self._pauses.items() if agent in here}
+        room = MOST_LINKS - sum(agent in linked for agent in here)
         for agent in here:
-            if agent not in linked and len(self._ends) < MOST_LINKS and self._pauses.get(agent, (0.0, at))[1] <= at:
+            if agent not in linked and room > 0 and self._pauses.get(agent, (0.0, at))[1] <= at:
+                room -= 1
                 await self._dial(agent, at)
 
     async def _dial(self, agent: AgentKey, at: float) -> None:

@@ -1,9 +1,9 @@
-"""The ways to other gateways: over links to those of this machine, over the bus to all others.
+"""The ways to other gateways: over links to those that have one, over the bus to all others.
 
-Each gateway dials its own direction, so what two gateways send each other goes over two links. No word says where the
-ways change, unlike with agents: whatever of calls goes between gateways may come late, twice or in another order. An
-`Enqueue` that comes after its `Withdraw` gets a grant that its origin declines, and grants have numbers. What a link
-that ends may have lost is sent again over the bus, so that nobody waits until an origin repeats itself.
+Each gateway dials, or offers, its own direction, so what two gateways send each other goes over two links. No word says
+where the ways change, unlike with agents: whatever of calls goes between gateways may come late, twice or in another
+order. An `Enqueue` that comes after its `Withdraw` gets a grant that its origin declines, and grants have numbers. What
+a link that ends may have lost is sent again over the bus, so that nobody waits until an origin repeats itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pilotlight_gateway.cluster.agent_ends import AgentEnds
 from pilotlight_gateway.cluster.agent_links import AgentLink, BusPort
 
 MOST_PEERS = 64
-"""Gateways of one machine."""
+"""Gateways that have linked to this one."""
 
 log = structlog.get_logger(__name__)
 
@@ -36,6 +36,10 @@ class PeerLinks:
 
     def __len__(self) -> int:
         return len(self._links)
+
+    def standing(self, way: str) -> int:
+        """How many links of this way are in use."""
+        return sum(link.way == way for link in self._links.values())
 
     def send(self, gateway: str, subject: str, message: Message) -> None:
         """Send over the gateway's link, with what else leaves in this turn of the loop, or on the bus's `subject`.
@@ -55,7 +59,7 @@ class PeerLinks:
     def greeted(self, link: AgentLink) -> None:
         """See `EndedLinks`."""
         self._links[link.instance] = link
-        log.info("a gateway has a link", gateway=link.instance)
+        log.info("a gateway has a link", gateway=link.instance, way=link.way)
 
     def closed(self, link: AgentLink) -> None:
         """See `EndedLinks`: the bus is the way again."""
@@ -78,6 +82,7 @@ class PeerEnds:
         *,
         gateway: str,
     ) -> None:
+        self.links = links
         self._others = others
         self._gateway = gateway
         self._greeted: dict[str, LinkPort] = {}

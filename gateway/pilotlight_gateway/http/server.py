@@ -7,8 +7,8 @@ Bodies are bounded where they are read (`request_bodies`). Who may hold connecti
 Calls that are there whole need no task (`http_exchange.WholeRequests`), a whole answer is one write, and an idle
 connection has one timer for all its rests.
 
-No other module touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks, `connection_made`,
-`connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
+No other module but `link_upgrades` touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks,
+`connection_made`, `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
 `_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `client`, `connections`,
 `cycle`, `pipeline`, `flow` and the keep-alive timer. `UvicornRequest` replaces `receive` and `send` of
 `RequestResponseCycle` for whole answers, by its state (`body`, `more_body`, `response_started` and the like).
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -167,10 +167,15 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end_timer.cancel()
             self._end_timer = None
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def let_go(self) -> None:
+        """It is another protocol's, or over."""
         self._disarm()
         self._stop_end_timer()
         self._leave()
+        self.connections.discard(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.let_go()
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
             self._whole_cycle.response_complete = True
@@ -479,7 +484,7 @@ def make_server(
     *,
     book: ConnectionBook | None = None,
     graceful_seconds: int = 2,
-    protocol: type[BoundedProtocol] = BoundedProtocol,
+    protocol: Callable[..., BoundedProtocol] = BoundedProtocol,
     tls: TlsListener | None = None,
 ) -> QuietServer:
     """A server for `app`, https with `tls`, whose connections `book` counts; run it with `serve(sockets=[...])`."""

@@ -24,7 +24,7 @@ from pilotlight_core.model.messages.link_messages import LINK_VERSION, LinkHello
 from pilotlight_core.model.messages.message import Message
 
 MOST_LINKS = 64
-"""Gateways of one machine."""
+"""Gateways."""
 
 log = structlog.get_logger(__name__)
 

@@ -18,7 +18,7 @@ import structlog
 
 from pilotlight_core.bus import BusDown, BusError
 from pilotlight_core.host.metrics import LoopWatch
-from pilotlight_core.links import TO_AGENT, AcceptedEnds, unix_link
+from pilotlight_core.links import TO_AGENT, AcceptedEnds, Link, LinkCaller, unix_link
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.call_messages import Cancel, Ended, Outcome, Reconcile, Run, Window
 from pilotlight_core.model.messages.device_commands import DeviceCommand
@@ -75,6 +75,7 @@ class Agent:
         self._layouts = layouts
         self._group = group
         self._folder = needs.links
+        self._plain_links, self._ca_file = needs.plain_links, needs.ca_file
         self._calls = CallDispatcher(parts.containers, parts.calls)
         self._ends = AcceptedEnds(parts.calls.links, self._on_group, MOST_LINKS)
         parts.calls.links.ended = self._on_link_closed
@@ -139,13 +140,18 @@ class Agent:
     async def _listen(self, stack: AsyncExitStack) -> None:
         if self._folder is None:
             return
+        me, loop = self._identity, asyncio.get_running_loop()
         stack.callback(self._ends.close_all, "the agent is over")
-        loop = asyncio.get_running_loop()
         make = partial(unix_link, self._ends, TO_AGENT, loop, keeps_unheard=True)
         try:
-            await stack.enter_async_context(self._folder.listening(self._identity.node, self._identity.instance, make))
+            await stack.enter_async_context(self._folder.listening(me.node, me.instance, make))
         except OSError as error:
-            log.warning("no links: gateways use the bus", error=str(error))
+            log.warning("no links on this machine: its gateways use the bus", error=str(error))
+        caller = LinkCaller(
+            self._ends, partial(Link, self._ends, TO_AGENT, loop, keeps_unheard=True), self._group.create_task,
+            node=me.node, instance=me.instance, plain=self._plain_links, ca_file=self._ca_file,
+        )  # fmt: skip
+        await self._bus.subscribe(subjects.link_offers(me.region, me.node, me.instance), caller.on_offer)
 
     def _report_unstarted(self) -> None:
         """Report the former agent's unstarted calls to their origins, before its end is known there."""

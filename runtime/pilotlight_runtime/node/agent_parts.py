@@ -97,6 +97,8 @@ class AgentDependencies:
     """What requirements are built with."""
     links: LinkFolder | None = None
     """Where gateways of this machine find its socket; None: they all use the bus."""
+    plain_links: bool = False
+    """Whether links to other hosts may be in clear, as the bus is."""
     ca_file: str = ""
     """Of authorities that gateways' certificates may be of, beside certifi's."""
     egress_allow: str = ""

@@ -1,7 +1,7 @@
 """What the two ends of a link say about the link itself.
 
 A link is a connection between a gateway and an agent or another gateway that has no bus between them; both ends begin
-it with a `LinkHello`.
+it with a `LinkHello`. Between hosts the gateway listens, and a `LinkOffer` says on the bus where, with which secret.
 """
 
 from __future__ import annotations
@@ -24,6 +24,20 @@ class LinkHello(Message, frozen=True, kw_only=True):
     """"": the other end is a gateway too."""
     instance: ShortText
     """The agent's incarnation, or the other gateway's process."""
+
+
+class LinkOffer(Message, frozen=True, kw_only=True):
+    """Gateway -> an agent or another gateway of another host, over the bus: connect within seconds.
+
+    The bus takes it from gateways alone, and gives it to nobody but the one that is asked. So who knows the secret is
+    that one, or the gateway.
+    """
+
+    hello: LinkHello
+    """What the gateway will greet with."""
+    url: ShortText
+    secret: ShortText
+    """Good for one connection."""
 
 
 class LinkSwitch(Message, frozen=True, kw_only=True):

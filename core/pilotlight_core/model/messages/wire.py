@@ -44,7 +44,7 @@ from pilotlight_core.model.messages.demand import Demand, Demands
 from pilotlight_core.model.messages.device_commands import Cut, SwitchMig
 from pilotlight_core.model.messages.job_messages import AskJob, JobPlace, JobsStored, PlannedStarts
 from pilotlight_core.model.messages.limiting import Holdings, HoldingsWanted, LimitAnswers, ToLimitHome
-from pilotlight_core.model.messages.link_messages import LinkSwitch
+from pilotlight_core.model.messages.link_messages import LinkOffer, LinkSwitch
 from pilotlight_core.model.messages.logs import ComparedCalls, LogBatch, PlatformEvent
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.node_messages import (
@@ -93,7 +93,7 @@ MESSAGE = (
     | KeepBlanks | Prefetch
     | Bound | Unbound | BlobWanted | BlobLink
     | ToLimitHome | LimitAnswers | Holdings | HoldingsWanted
-    | LinkSwitch | GatewayLoad | Shortages | RenewNode | NodeRenewal
+    | LinkSwitch | LinkOffer | GatewayLoad | Shortages | RenewNode | NodeRenewal
     | AskNested | NestedAnswer | LeaveNested
     | SecretsWanted | SecretsAnswer
     | ErasedWanted | ErasedTenants

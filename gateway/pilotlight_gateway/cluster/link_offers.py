@@ -1,0 +1,141 @@
+"""Links to other hosts: offered on the bus to agents, or gateways, and opened for who proves that it was asked.
+
+Who is asked is who the bus says: it delivers an offer to that node's agent, or that gateway, and to nobody else. The
+secret in it is good for one connection to this gateway's listener for agents, within seconds. Whom the bus knows no
+longer has no link either: one that has not been heard there for five seconds, or whose identity is not what it was when
+its link began, loses it, and its calls are those of a node that is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import msgspec
+
+from pilotlight_core.bus import BusError
+from pilotlight_core.links import TO_GATEWAY, Link
+from pilotlight_core.model import subjects
+from pilotlight_core.model.ids import token
+from pilotlight_core.model.messages.link_messages import LinkHello, LinkOffer
+from pilotlight_gateway.cluster.agent_ends import AgentEnds
+from pilotlight_gateway.cluster.agent_links import BETWEEN_HOSTS, AgentKey
+from pilotlight_gateway.cluster.driver_port import DriverPort
+from pilotlight_gateway.cluster.link_door import LinkDoor
+
+OFFERS_AT_ONCE = 32
+"""In a second: each is a connection with its TLS, and all agents look for a gateway that has just begun."""
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
+"""Between two offers to one that does not come, or does not stay."""
+MOST_HOST_LINKS = 1024
+"""Agents of other hosts; those beyond have the bus."""
+UNHEARD_S = 5.0
+"""After the bus is back: by then all who live were heard."""
+
+
+@dataclass(kw_only=True)
+class OfferPace:
+    """When one is offered a link again."""
+
+    pause: float = SHORTEST_PAUSE_S / 2
+    again_at: float = float("-inf")
+    linked_at: float | None = None
+
+
+class LinkOffers:
+    """Offers links from this gateway to agents, or to other gateways.
+
+    Args:
+        door: where who was asked comes in.
+        ends: get the links.
+        port: to the bus, on which they are offered.
+        url: of the listener, as others reach it.
+        identity: what is on record of one, at an instant; None: it is to have no link.
+        decoder: reads what they send.
+    """
+
+    def __init__(
+        self,
+        door: LinkDoor,
+        ends: AgentEnds,
+        port: DriverPort,
+        url: str,
+        *,
+        region: str,
+        gateway: str,
+        identity: Callable[[AgentKey], object | None],
+        decoder: msgspec.msgpack.Decoder[Any] = TO_GATEWAY,
+        keeps_unheard: bool = False,
+    ) -> None:
+        self._door = door
+        self._ends = ends
+        self._port = port
+        self._url = url
+        self._region = region
+        self._gateway = gateway
+        self._identity = identity
+        self._decoder = decoder
+        self._keeps_unheard = keeps_unheard
+        self._paces: dict[AgentKey, OfferPace] = {}
+        self._open: dict[AgentKey, tuple[Link, object]] = {}
+        """The links that were made here, until they have ended, and whose they are by what was on record."""
+        self._hears_from = float("-inf")
+        """From when on the silence of others says something."""
+
+    def tick(self, living: Iterable[AgentKey], far: Iterable[AgentKey]) -> None:
+        """Call it each second: with those that were heard on the bus lately, and of these those of other hosts."""
+        at, linked, heard = self._port.clock(), set(self._ends.agents()), frozenset(living)
+        self._open = {agent: found for agent, found in self._open.items() if found[0].is_open}
+        self._end_those_out(heard, at)
+        self._paces = {agent: pace for agent, pace in self._paces.items() if agent in heard}
+        room = min(OFFERS_AT_ONCE, MOST_HOST_LINKS - len(self._ends))
+        for agent in far:
+            if room > 0 and agent not in linked and self._offer(agent, at):
+                room -= 1
+
+    def _offer(self, agent: AgentKey, at: float) -> bool:
+        pace = self._paces.setdefault(agent, OfferPace())
+        if pace.linked_at is not None and at - pace.linked_at > LONGEST_PAUSE_S:
+            pace.pause = SHORTEST_PAUSE_S / 2  # its last one was a good one
+        if at < pace.again_at or (identity := self._identity(agent)) is None:
+            return False
+        pace.linked_at, pace.pause = None, min(2 * pace.pause, LONGEST_PAUSE_S)
+        pace.again_at = at + pace.pause
+        node, instance = agent
+        hello = LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance)
+        offer = LinkOffer(hello=hello, url=self._url, secret=token() + token())
+        try:
+            self._port.send(subjects.link_offers(self._region, node, instance), offer)
+        except BusError:
+            return False
+        self._door.expect(offer, partial(self._opened, hello, identity))
+        return True
+
+    def _opened(self, hello: LinkHello, identity: object, transport: asyncio.Transport) -> Link:
+        """Who was asked has come."""
+        link = Link(self._ends, self._decoder, asyncio.get_running_loop(), keeps_unheard=self._keeps_unheard)
+        transport.set_protocol(cast("asyncio.Protocol", link))  # compiled, so it inherits from no class of the library
+        link.connection_made(transport)
+        agent = (hello.node, hello.instance)
+        present = self._identity(agent)
+        if present is None or present != identity or agent in set(self._ends.agents()):
+            link.close("it has a link by now, or its identity has ended")
+            return link
+        if (pace := self._paces.get(agent)) is not None:
+            pace.linked_at = self._port.clock()
+        self._open[agent] = (link, identity)
+        self._ends.begin(link, hello, BETWEEN_HOSTS)
+        return link
+
+    def _end_those_out(self, heard: frozenset[AgentKey], at: float) -> None:
+        """While our own connection to the bus is gone, or just back, silence says nothing."""
+        if not self._port.connected:
+            self._hears_from = at + UNHEARD_S
+        for agent, (link, identity) in list(self._open.items()):
+            if self._identity(agent) != identity:
+                link.close("its identity has ended")
+            elif at >= self._hears_from and agent not in heard:
+                link.close("it is not heard on the bus")
