@@ -112,11 +112,14 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
 def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
     """A call has run longer than is usual: that is known before it ends, and counts once for it or for its batch.
 
+    One of a sticky unit is one of the unit's calls from then on.
+
     Where too many hang to remember them, each counts when it ends.
     """
-    if not is_warm(call) or call.unit or call.batch in evidence.parted:
+    if not is_warm(call) or call.batch in evidence.parted:
         return
-    reading, name = evidence.strata.measure(call), _observed_as(call)
+    by_unit = bool(call.unit) and evidence.is_sticky
+    reading, name = evidence.strata.measure(call), call.call_id if by_unit else _observed_as(call)
     if reading is None or not _is_slow(evidence, reading, canary=canary):
         return
     batch = evidence.batches.get(call.batch)
@@ -126,7 +129,10 @@ def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: boo
         evidence.told = {one: at for one, at in evidence.told.items() if at + LOST_S >= call.at}
     if name not in evidence.told and len(evidence.told) < MOST_HANGING:
         evidence.told[name] = call.at
-        evidence.note_event("slow", call, canary=canary)
+        if by_unit:
+            _note_unit(evidence, call, {"slow": 1.0}, canary=canary, counts=True)
+        else:
+            evidence.note_event("slow", call, canary=canary)
 
 
 def _observed_as(call: ComparedCall) -> str:
@@ -159,7 +165,7 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
         answers.note(canary=canary.differs, rho=0.5)
 
 
-# -- starts --------------------------------------------------------------------------------------------------------------
+# -- starts ------------------------------------------------------------------------------------------------------------
 
 
 def _fold_start(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
@@ -191,10 +197,10 @@ def _measured(
     by_unit = bool(call.unit) and evidence.is_sticky
     if by_unit:
         scores = _unit_scores(evidence, call, canary=canary)
-        for bet in evidence.units.note(call.unit, canary=canary, rho=call.rho, scores=scores):
-            amount = evidence.amounts.get(bet.guard)
-            if amount is not None:
-                amount.note(canary=bet.canary, rho=bet.rho, score=bet.score, residual=bet.residual)
+        was_told = call.call_id in evidence.told
+        if was_told:
+            scores.pop("slow", None)
+        _note_unit(evidence, call, scores, canary=canary, counts=not was_told)
         return []
     if (reading := evidence.strata.measure(call)) is not None:
         for event in _events_of(evidence, reading, call, canary=canary):
@@ -303,6 +309,16 @@ def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool
         if "cost" in scores:
             scores["dear"] = float("dear" in events)
     return scores
+
+
+def _note_unit(
+    evidence: FunctionEvidence, call: ComparedCall, scores: dict[str, float], *, canary: bool, counts: bool
+) -> None:
+    """Bet on a call's sticky unit, if that is due; `counts`: whether it is a further call."""
+    for bet in evidence.units.note(call.unit, canary=canary, rho=call.rho, scores=scores, counts=counts):
+        amount = evidence.amounts.get(bet.guard)
+        if amount is not None:
+            amount.note(canary=bet.canary, rho=bet.rho, score=bet.score, residual=bet.residual)
 
 
 def _note_measured(evidence: FunctionEvidence, measured: list[MeasuredAmount], *, canary: bool, rho: float) -> None:

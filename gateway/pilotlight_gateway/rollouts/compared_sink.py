@@ -27,7 +27,7 @@ HISTORY_CALLS = 4_000
 READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
-"""Calls of one container that end within so long ran in one batch, if their agent does not number batches."""
+"""Calls of one container that end within so long ran in one batch, if their agent is of 0.1, which numbers none."""
 TOLD = 10_000
 """Calls of which it is known that a failed start was told."""
 ASKED_S = 0.25

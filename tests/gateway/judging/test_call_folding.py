@@ -133,6 +133,26 @@ def test_slow_is_known_before_a_call_ends_and_counts_once() -> None:
     assert evidence.events["slow"].canary == 1
 
 
+def test_a_call_of_a_sticky_unit_that_hangs_is_one_of_its_calls_before_it_ends() -> None:
+    """At its end it says what else it took, and is no further call; a unit that hangs is bet on while it does."""
+    terms = RolloutTerms(tolerance=0.0, sticky=Sticky.TENANT)
+    hangs = [canary(unit="u", execute_ms=9_000.0, call_id=str(n)) for n in range(20)]
+    evidence = folded(*[replace(call, is_running=True) for call in hangs[:10] + hangs[:10]], terms=terms)
+    unit = evidence.units.units["u"]
+    assert (unit.calls, unit.sums, unit.counts) == (10, {"slow": 10.0}, {"slow": 10})
+    for call in hangs[:10]:
+        fold_call(evidence, call)
+    assert (unit.calls, unit.counts["slow"], unit.counts["latency"], evidence.told) == (10, 10, 10, {})
+    for call in hangs[10:19]:
+        fold_call(evidence, replace(call, is_running=True))
+    assert evidence.amounts["slow"].canary == 0
+    fold_call(evidence, replace(hangs[19], is_running=True, batch="c1/7"))
+
+    assert (evidence.amounts["slow"].canary, evidence.amounts["latency"].canary) == (1, 1)
+    assert evidence.amounts["slow"].e > 1.0
+    assert evidence.calls == {"canary": 10}
+
+
 def test_a_batch_that_hangs_is_slow_once() -> None:
     """Whoever tells of how many of its calls, and when they end: those that are told of late change nothing."""
     hangs: dict[str, Any] = {"batch": "c1/7", "execute_ms": 9_000.0}
