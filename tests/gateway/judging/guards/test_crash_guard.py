@@ -75,7 +75,8 @@ def test_a_failure_in_doubt_counts_at_once_and_is_no_part_of_what_is_firm() -> N
     assert guard.e == pytest.approx(told.e)
     assert guard.firm_e < 1.0
     assert guard.resolve("a", failed=True)
-    assert (guard.wealth, guard.failures) == (pytest.approx(told.wealth), 1)
+    assert guard.wealth == pytest.approx(told.wealth)
+    assert guard.failures == 1
     assert guard.e == guard.firm_e
     assert not guard.resolve("a", failed=True)
 
