@@ -145,12 +145,7 @@ class Origin:
         return [*stage(self.call, "queued", at), self._enqueue(at, admitted=False)]
 
     def placed(self) -> None:
-        """The call was sent to a home: no limit of a queue holds for it again, whether that home has got it or not.
-
-        A home answers nothing to a call that it lets in, so what it had and what was lost with it look alike. Refusing
-        calls that had waited for their turn would be worse than a queue that is longer, after its home has died, by
-        what was on its way there.
-        """
+        """The call was sent to a home: no limit of a queue holds for it again, whether that home has got it or not."""
         self._placed = True
 
     def dropped(self, dropped: Dropped) -> list[Effect]:

@@ -47,7 +47,7 @@ def _note_crash(evidence: FunctionEvidence, call: ComparedCall) -> None:
     elif call.also_failed:
         evidence.leave_out(ALSO_FAILED)
     elif call.is_asked:
-        evidence.crash.doubt(call.call_id, call.at, _causes_of(evidence, call))
+        evidence.crash.note_doubted(call.call_id, call.at, _causes_of(evidence, call))
     else:
         evidence.crash.note(failed=True, causes=_causes_of(evidence, call))
 

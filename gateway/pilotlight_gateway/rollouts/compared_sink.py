@@ -78,14 +78,14 @@ class ComparedSink:
             return
         self._held[call.call_id] = failed
         later = asyncio.get_running_loop().call_later if self._later is None else self._later
-        later(ASKED_S, partial(self._tell_doubt, call.call_id))  # not the call, which has its input
+        later(ASKED_S, partial(self._report_doubt, call.call_id))  # not the call, which has its input
 
-    def _tell_doubt(self, call_id: str) -> None:
+    def _report_doubt(self, call_id: str) -> None:
         """The old version takes its time: a failure that is held is told, and what becomes of it later."""
         if (held := self._held.pop(call_id, None)) is not None:
             self._note(held.tenant, held.app, msgspec.structs.replace(held.told, is_asked=True))
 
-    def _tell_answer(self, call_id: str, failed: _FailedStart, *, also_failed: bool) -> None:
+    def _report_answer(self, call_id: str, failed: _FailedStart, *, also_failed: bool) -> None:
         """A call of which a start has failed is over: tell that start, or of one in doubt what it came to."""
         was_held = self._held.pop(call_id, None) is not None
         if was_held or failed.told.arm == Arm.CANARY:
@@ -103,7 +103,7 @@ class ComparedSink:
         if side is None or rollout is None or result.moved == STALE:
             return
         if (first := self._failed.pop(call.call_id, None)) is not None:
-            self._tell_answer(call.call_id, first, also_failed=False)
+            self._report_answer(call.call_id, first, also_failed=False)
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
@@ -127,7 +127,7 @@ class ComparedSink:
         if first is not None:
             container = course.container if course is not None else ""
             also_failed = failed.code in FAILED and container != first.told.container
-            self._tell_answer(call.call_id, first, also_failed=also_failed)
+            self._report_answer(call.call_id, first, also_failed=also_failed)
             return
         stages = course.stages if course is not None else {}
         told = self._compared(rollout, side, call, failed.code, course, stages, failed.total_ms)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import msgspec
 
-from pilotlight_gateway.judging.failures import keep
 from pilotlight_gateway.judging.guards.wealth import bounded_wealth
 
 RATES = (0.05, 0.15, 0.4, 0.9)
@@ -86,7 +85,7 @@ class CrashGuard(msgspec.Struct):
             self._multiply(self.factors(failed=False))
         self._weigh()
 
-    def doubt(self, call_id: str, at: float, causes: tuple[str, ...]) -> None:
+    def note_doubted(self, call_id: str, at: float, causes: tuple[str, ...]) -> None:
         """A call of the canary failed, and the old version is asked the same: `resolve` says what that came to."""
         if any(one.call_id == call_id for one in self.doubted):
             return
@@ -127,7 +126,9 @@ class CrashGuard(msgspec.Struct):
         if any(cause in self.blamed for cause in causes):
             return
         for cause in causes:
-            keep(self.blamed, cause, 1.0, MOST_BLAMED)
+            self.blamed[cause] = 1.0
+            if len(self.blamed) > MOST_BLAMED:
+                del self.blamed[next(iter(self.blamed))]
         self.canary += 1
         self._multiply(factors)
 

@@ -66,8 +66,8 @@ def test_a_failure_in_doubt_counts_at_once_and_is_no_part_of_what_is_firm() -> N
     """With the factors that it had when it was told; told again, it is the same."""
     guard, told = healthy(), healthy()
     told.note(failed=True)
-    guard.doubt("a", 0.0, ())
-    guard.doubt("a", 0.0, ())
+    guard.note_doubted("a", 0.0, ())
+    guard.note_doubted("a", 0.0, ())
 
     assert (guard.e, guard.firm_e, guard.failures, guard.canary) == (told.e, 1.0, 1, 0)
     guard.note(failed=False)
@@ -84,13 +84,13 @@ def test_a_failure_in_doubt_counts_at_once_and_is_no_part_of_what_is_firm() -> N
 def test_a_failure_that_was_nobodys_leaves_no_bit() -> None:
     """Whatever came meanwhile, and whatever else is in doubt."""
     guard, never = healthy(), healthy()
-    guard.doubt("a", 0.0, ("batch 1",))
+    guard.note_doubted("a", 0.0, ("batch 1",))
     for one in (guard, never):
-        one.doubt("b", 0.0, ("batch 1",))
+        one.note_doubted("b", 0.0, ("batch 1",))
         one.note(failed=False)
         one.note(failed=True)
         one.note_other(failed=True)
-        one.doubt("c", 0.0, ())
+        one.note_doubted("c", 0.0, ())
     assert guard.resolve("a", failed=False)
 
     assert guard == never
@@ -101,7 +101,7 @@ def test_failures_of_one_cause_are_one_while_they_are_in_doubt_and_after() -> No
     """The first that is left of them counts; if one counts for good, none of the others does."""
     guard = healthy()
     for call in ("a", "b", "c"):
-        guard.doubt(call, 0.0, ("container c1",))
+        guard.note_doubted(call, 0.0, ("container c1",))
     once = guard.e
     assert guard.failures == 1
     guard.resolve("a", failed=False)
@@ -119,7 +119,7 @@ def test_doubts_are_bounded_by_number_and_time() -> None:
     """The oldest counts for good then, and so does one that nobody has answered."""
     guard = healthy()
     for number in range(MOST_DOUBTED + 1):
-        guard.doubt(str(number), float(number), (str(number),))
+        guard.note_doubted(str(number), float(number), (str(number),))
     assert (len(guard.doubted), guard.canary) == (MOST_DOUBTED, 1)
     guard.settle(2.0 + DOUBTED_S)
     assert (guard.canary, guard.failures) == (2, MOST_DOUBTED + 1)
