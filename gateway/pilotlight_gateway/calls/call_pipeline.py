@@ -54,6 +54,11 @@ class CallPipeline:
         """The hook that runs now, "preprocess" or "postprocess"; "": the method."""
         return self._stages[self._at]
 
+    @property
+    def is_cold(self) -> bool:
+        """Whether a container was started for a stage before the one that runs."""
+        return any(each.cold_start is not None for each in self._results)
+
     def begin(self) -> PreparedCall:
         """The call of the first stage."""
         return self._call_of(self.call.input)

@@ -255,9 +255,9 @@ class PreparedCall:
 
 
 def is_watched(call: PreparedCall) -> bool:
-    """Whether a judge of a rollout wants to know how long a call runs before it ends: it was drawn by itself."""
+    """Whether a judge of a rollout wants to know how long a call runs before it ends."""
     side = call.side
-    return side is not None and side.rho > 0.0 and not side.unit and not call.shadow
+    return side is not None and side.rho > 0.0 and not call.shadow
 
 
 def limit_tokens(call: PreparedCall, policy: LimitPolicy) -> None:

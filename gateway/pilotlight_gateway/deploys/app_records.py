@@ -84,7 +84,16 @@ def _has_come(record: AppRecord, functions: dict[str, str], *, traffic: bool) ->
     """Whether a deploy of `functions` would change nothing."""
     if traffic:
         return record.functions == functions and not record.stopped
-    return all(version_id in record.versions.get(name, ()) for name, version_id in functions.items())
+    # A rollout is started by a line of the history: versions that are not in service have the last of their kind.
+    serves = all(record.functions.get(name) == version_id for name, version_id in functions.items())
+    kept = all(version_id in record.versions.get(name, ()) for name, version_id in functions.items())
+    return kept and (serves or registered_by(record, functions) is not None)
+
+
+def registered_by(record: AppRecord, functions: dict[str, str]) -> int | None:
+    """The revision of the last deploy without traffic, if it was of `functions` (name -> version id)."""
+    last = next((line for line in reversed(record.history) if not line.traffic), None)
+    return last.revision if last is not None and last.functions == functions else None
 
 
 def moved_record(

@@ -30,6 +30,7 @@ from pilotlight_gateway.deploys.app_records import (
     next_record,
     own_app,
     registered,
+    registered_by,
     removed,
     renewed_record,
     stopped_record,
@@ -349,8 +350,12 @@ class Deployer:
             await supersede_rollout(self.registry, rollouts, functions, at, retry=request.retry)
         record = after or own_app(before, app)
         gone = removed(before, record.functions)
-        shown = registered(record, before, functions) if request.no_traffic else deployed(record, before)
-        return DeployResponse(app=app, revision=record.revision, functions=shown, removed=gone)
+        if request.no_traffic:
+            revision = registered_by(record, functions) or record.revision
+            shown = registered(record, before, functions)
+        else:
+            revision, shown = record.revision, deployed(record, before)
+        return DeployResponse(app=app, revision=revision, functions=shown, removed=gone)
 
     def _limits(self, tenant: str) -> Limits:
         return self.registry.limits(tenant, "").tenant

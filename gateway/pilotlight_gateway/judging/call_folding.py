@@ -16,7 +16,8 @@ from pilotlight_gateway.judging.batch_observations import (
     MeasuredAmount,
     PendingBatch,
 )
-from pilotlight_gateway.judging.failures import DEADLY, LOST_S, MOST_HANGING, OF_VERSION, is_repeated, keep
+from pilotlight_gateway.judging.failure_folding import fold_failure, resolve_doubt
+from pilotlight_gateway.judging.failures import LOST_S, MOST_HANGING, OF_VERSION, is_repeated
 from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import scores_of
 from pilotlight_gateway.judging.shadow_sides import paired
@@ -34,6 +35,8 @@ SIDES: dict[str, bool] = {Arm.CANARY: True, Arm.TWIN: False, Arm.CONTROL: False}
 def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
     """Note what a call says."""
     canary = SIDES.get(call.arm)
+    if evidence.crash.doubted:
+        evidence.crash.settle(call.at)
     if canary is None:
         evidence.leave_out("not of a side")
     elif call.pair:
@@ -41,7 +44,7 @@ def fold_call(evidence: FunctionEvidence, call: ComparedCall) -> None:
     elif call.rho <= 0.0:
         _fold_history(evidence, call)
     elif call.is_again:
-        _take_back(evidence, call)
+        resolve_doubt(evidence, call)
     elif call.is_running:
         _fold_running(evidence, call, canary=canary)
     else:
@@ -58,12 +61,12 @@ def _fold_ended(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool)
     if not call.unit or evidence.units.is_first(call.unit):
         evidence.split.note(canary=canary, rho=call.rho)
     if call.is_degraded:
-        _note_event(evidence, "degraded", call, canary=canary)
+        evidence.note_event("degraded", call, canary=canary)
         evidence.leave_out("a fallback ran it")
         return
     is_late = call.batch in evidence.parted
     batch = None if is_late else _batch_of(evidence, call, canary=canary)
-    _fold_failure(evidence, call, batch, canary=canary)
+    fold_failure(evidence, call, batch, canary=canary)
     if is_late:  # such as one that the old version has run again
         evidence.leave_out("the rest of its batch is counted")
         return
@@ -106,29 +109,17 @@ def _fold_history(evidence: FunctionEvidence, call: ComparedCall) -> None:
     evidence.strata.learn(call)
 
 
-def _take_back(evidence: FunctionEvidence, call: ComparedCall) -> None:
-    """The new version's failure counted as soon as it was known. The old version has failed on it too: nobody did.
-
-    Nothing is left to take back of one that was no event of its own, or that so many others have followed.
-    """
-    found = evidence.failed.pop(call.call_id, None)
-    if found is None:
-        return
-    evidence.leave_out("the old version failed on it too")
-    rho, *factors = found
-    evidence.crash.undo(factors)
-    if (errors := evidence.events.get("errors")) is not None:
-        errors.undo(rho=rho)
-
-
 def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
     """A call has run longer than is usual: that is known before it ends, and counts once for it or for its batch.
 
+    One of a sticky unit is one of the unit's calls from then on.
+
     Where too many hang to remember them, each counts when it ends.
     """
-    if not is_warm(call) or call.unit or call.batch in evidence.parted:
+    if not is_warm(call) or call.batch in evidence.parted:
         return
-    reading, name = evidence.strata.measure(call), _observed_as(call)
+    by_unit = bool(call.unit) and evidence.is_sticky
+    reading, name = evidence.strata.measure(call), call.call_id if by_unit else _observed_as(call)
     if reading is None or not _is_slow(evidence, reading, canary=canary):
         return
     batch = evidence.batches.get(call.batch)
@@ -138,7 +129,10 @@ def _fold_running(evidence: FunctionEvidence, call: ComparedCall, *, canary: boo
         evidence.told = {one: at for one, at in evidence.told.items() if at + LOST_S >= call.at}
     if name not in evidence.told and len(evidence.told) < MOST_HANGING:
         evidence.told[name] = call.at
-        _note_event(evidence, "slow", call, canary=canary)
+        if by_unit:
+            _note_unit(evidence, call, {"slow": 1.0}, canary=canary, counts=True)
+        else:
+            evidence.note_event("slow", call, canary=canary)
 
 
 def _observed_as(call: ComparedCall) -> str:
@@ -171,44 +165,7 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
         answers.note(canary=canary.differs, rho=0.5)
 
 
-# -- failures and starts -----------------------------------------------------------------------------------------------
-
-
-def _fold_failure(evidence: FunctionEvidence, call: ComparedCall, batch: PendingBatch | None, *, canary: bool) -> None:
-    """Whether a call failed, if that says anything: each cause of failures is one event."""
-    if call.code and call.code not in OF_VERSION:
-        return
-    failed = bool(call.code)
-    if failed:
-        if (why := _why_no_event(evidence, call, batch)) is not None:
-            evidence.leave_out(why)
-            return
-        _note_event(evidence, "errors", call, canary=canary)
-    if not canary:
-        evidence.crash.note_other(failed=failed)
-        return
-    if failed:
-        keep(evidence.failed, call.call_id, [call.rho, *evidence.crash.factors(failed=True)])
-    evidence.crash.note(failed=failed)
-
-
-def _why_no_event(evidence: FunctionEvidence, call: ComparedCall, batch: PendingBatch | None) -> str | None:
-    """Why a failure is no event of its own; None: it is one."""
-    if call.also_failed:
-        return "the old version failed on it too"
-    if call.code in DEADLY and call.container and is_repeated(evidence.dead, call.container):
-        return "its container's death is counted"
-    if batch is not None:
-        if "errors" in batch.events:
-            return "its batch's failure is counted"
-        batch.events.append("errors")
-    elif call.batch in evidence.parted:
-        if evidence.parted[call.batch]:
-            return "its batch's failure is counted"
-        evidence.parted[call.batch] = True
-    if call.unit and evidence.is_sticky and is_repeated(evidence.dead, f"unit {call.unit}"):
-        return "its unit's failure is counted"
-    return None
+# -- starts ------------------------------------------------------------------------------------------------------------
 
 
 def _fold_start(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool) -> None:
@@ -240,10 +197,10 @@ def _measured(
     by_unit = bool(call.unit) and evidence.is_sticky
     if by_unit:
         scores = _unit_scores(evidence, call, canary=canary)
-        for bet in evidence.units.note(call.unit, canary=canary, rho=call.rho, scores=scores):
-            amount = evidence.amounts.get(bet.guard)
-            if amount is not None:
-                amount.note(canary=bet.canary, rho=bet.rho, score=bet.score, residual=bet.residual)
+        was_told = call.call_id in evidence.told
+        if was_told:
+            scores.pop("slow", None)
+        _note_unit(evidence, call, scores, canary=canary, counts=not was_told)
         return []
     if (reading := evidence.strata.measure(call)) is not None:
         for event in _events_of(evidence, reading, call, canary=canary):
@@ -253,10 +210,10 @@ def _measured(
                 if event in batch.events:
                     continue
                 batch.events.append(event)
-            _note_event(evidence, event, call, canary=canary)
+            evidence.note_event(event, call, canary=canary)
     for name, happened in _custom_events(evidence, call).items():
         if happened:
-            _note_event(evidence, name, call, canary=canary)
+            evidence.note_event(name, call, canary=canary)
     return _amounts_of(evidence, reading, call, canary=canary)
 
 
@@ -344,7 +301,7 @@ def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool
     reading = evidence.strata.measure(call)
     scores = {measured.guard: measured.score for measured in _amounts_of(evidence, reading, call, canary=canary)}
     if not call.code or call.code in OF_VERSION:
-        scores["errors"] = float(bool(call.code) and not call.also_failed)
+        scores["errors"] = float(bool(call.code))
     scores |= {name: float(happened) for name, happened in _custom_events(evidence, call).items()}
     if reading is not None:
         events = _events_of(evidence, reading, call, canary=canary)
@@ -352,6 +309,16 @@ def _unit_scores(evidence: FunctionEvidence, call: ComparedCall, *, canary: bool
         if "cost" in scores:
             scores["dear"] = float("dear" in events)
     return scores
+
+
+def _note_unit(
+    evidence: FunctionEvidence, call: ComparedCall, scores: dict[str, float], *, canary: bool, counts: bool
+) -> None:
+    """Bet on a call's sticky unit, if that is due; `counts`: whether it is a further call."""
+    for bet in evidence.units.note(call.unit, canary=canary, rho=call.rho, scores=scores, counts=counts):
+        amount = evidence.amounts.get(bet.guard)
+        if amount is not None:
+            amount.note(canary=bet.canary, rho=bet.rho, score=bet.score, residual=bet.residual)
 
 
 def _note_measured(evidence: FunctionEvidence, measured: list[MeasuredAmount], *, canary: bool, rho: float) -> None:
@@ -363,16 +330,6 @@ def _note_measured(evidence: FunctionEvidence, measured: list[MeasuredAmount], *
         amount.note(canary=canary, rho=rho, score=score, residual=residual)
         if (proof := evidence.amount_proofs.get(guard)) is not None:
             proof.note(canary=canary, rho=rho, residual=residual, spread=spread)
-
-
-def _note_event(evidence: FunctionEvidence, guard: str, call: ComparedCall, *, canary: bool) -> None:
-    """Bet on an event; of a sticky rollout, one of a call without a unit is an amount of 1."""
-    if (event := evidence.events.get(guard)) is not None:
-        event.note(canary=canary, rho=call.rho)
-        if (proof := evidence.event_proofs.get(guard)) is not None:
-            proof.note(canary=canary, rho=call.rho)
-    elif (amount := evidence.amounts.get(guard)) is not None and not call.unit:
-        amount.note(canary=canary, rho=call.rho, score=1.0, residual=1.0)
 
 
 # -- batches -----------------------------------------------------------------------------------------------------------

@@ -49,18 +49,20 @@ class Evidence(msgspec.Struct):
     value: float = 1.0
     """E: the mean over functions of the mean of their guards' e."""
     peak: float = 1.0
-    """The largest E of any instant: 100 is 100, also if it was less after the next call."""
+    """The largest E of any instant, without failures that were in doubt: 100 is 100, also if it was less after the
+    next call."""
     crossed_at: int = 0
     """`calls` when `peak` came to `ROLL_BACK`; 0: it has not."""
     high_at: float = 0.0
-    """Unix seconds of the last call at which E was `HOLD` or more; 0: never."""
+    """Unix seconds of the last call at which E was `HOLD` or more, without what was in doubt; 0: never."""
     last_at: float = 0.0
     """Unix seconds of the latest call."""
     format: int = FORMAT
 
     @property
     def is_regressed(self) -> bool:
-        return self.peak >= ROLL_BACK
+        """A failure in doubt counts while it is: what is taken back before anybody has decided was never there."""
+        return max(self.peak, self.value) >= ROLL_BACK
 
     @property
     def split_e(self) -> float:
@@ -128,17 +130,18 @@ def fold(evidence: Evidence, seq: int, calls: Iterable[ComparedCall]) -> Evidenc
         evidence.calls += 1
         evidence.last_at = max(evidence.last_at, call.at)
         functions = evidence.functions
-        value = (
-            function.value()
-            if len(functions) == 1
-            else sum([one.value() for one in functions.values()]) / len(functions)
-        )
+        if len(functions) == 1:
+            value = function.value()
+            firm = function.firm_value() if function.crash.doubted else value
+        else:
+            firm = sum([one.firm_value() for one in functions.values()]) / len(functions)
+            value = sum([one.value() for one in functions.values()]) / len(functions)
         evidence.value = value
-        if value >= HOLD:
+        if firm >= HOLD:
             evidence.high_at = evidence.last_at
-        if value > evidence.peak:
-            evidence.peak = value
-            if value >= ROLL_BACK and not evidence.crossed_at:
+        if firm > evidence.peak:
+            evidence.peak = firm
+            if firm >= ROLL_BACK and not evidence.crossed_at:
                 evidence.crossed_at = evidence.calls
     return evidence
 

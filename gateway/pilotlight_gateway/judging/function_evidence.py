@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_gateway.judging.batch_observations import PendingBatch
 from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
 from pilotlight_gateway.judging.guards.crash_guard import CrashGuard
@@ -56,8 +57,6 @@ class FunctionEvidence(msgspec.Struct):
     """By reason, calls that were not compared."""
     dead: dict[str, float] = {}
     """Containers whose death was counted."""
-    failed: dict[str, list[float]] = {}
-    """Calls of the canary that failed: rho, and the factors of the guard on crashes."""
     told: dict[str, float] = {}
     """Calls and batches that were slow before they ended, until they have."""
     parted: dict[str, bool] = {}
@@ -68,7 +67,14 @@ class FunctionEvidence(msgspec.Struct):
 
     def value(self) -> float:
         """E of this function: the mean of its guards' e."""
-        total = self.weights["crash"] * self.crash.e
+        return self._mean(self.crash.e)
+
+    def firm_value(self) -> float:
+        """E without failures that are in doubt."""
+        return self._mean(self.crash.firm_e)
+
+    def _mean(self, crash_e: float) -> float:
+        total = self.weights["crash"] * crash_e
         for name, event in self.events.items():
             total += self.weights[name] * event.e
         for name, amount in self.amounts.items():
@@ -96,6 +102,15 @@ class FunctionEvidence(msgspec.Struct):
     def slow_limits(self) -> FunctionSlowLimits:
         """From when on its calls are slow, as of now."""
         return FunctionSlowLimits(self.tolerance, self.strata.usual_times())
+
+    def note_event(self, guard: str, call: ComparedCall, *, canary: bool) -> None:
+        """Bet on an event; of a sticky rollout, one of a call without a unit is an amount of 1."""
+        if (event := self.events.get(guard)) is not None:
+            event.note(canary=canary, rho=call.rho)
+            if (proof := self.event_proofs.get(guard)) is not None:
+                proof.note(canary=canary, rho=call.rho)
+        elif (amount := self.amounts.get(guard)) is not None and not call.unit:
+            amount.note(canary=canary, rho=call.rho, score=1.0, residual=1.0)
 
     def leave_out(self, reason: str) -> None:
         self.left_out[reason] = self.left_out.get(reason, 0) + 1

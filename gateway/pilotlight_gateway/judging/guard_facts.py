@@ -64,7 +64,7 @@ def _counts(function: FunctionEvidence, guard: str) -> tuple[int, int, int | Non
     new = function.calls.get(Arm.CANARY, 0)
     old = sum(function.calls.values()) - new
     if guard == "crash":
-        return function.crash.canary, function.crash.other, new, function.crash.other_calls
+        return function.crash.failures, function.crash.other, new, function.crash.other_calls
     event = function.events[guard]
     if guard == "answers":
         new = old = function.pairs.pairs

@@ -87,12 +87,16 @@ class StickyUnits(msgspec.Struct):
                 held[0] += score
                 held[1] += 1.0
 
-    def note(self, unit: str, *, canary: bool, rho: float, scores: dict[str, float]) -> list[UnitBet]:
-        """A compared call of a unit; the bets that follow from it."""
+    def note(
+        self, unit: str, *, canary: bool, rho: float, scores: dict[str, float], counts: bool = True
+    ) -> list[UnitBet]:
+        """A compared call of a unit; the bets that follow from it. `counts`: it is not one of which something was told
+        before.
+        """
         found = self._of(unit)
         if found is None or found.is_done or not self._is_sided(found, canary=canary, rho=rho):
             return []
-        found.calls += 1
+        found.calls += counts
         for guard, score in scores.items():
             found.sums[guard] = found.sums.get(guard, 0.0) + score
             found.counts[guard] = found.counts.get(guard, 0) + 1

@@ -87,8 +87,9 @@ def sentences_of(evidence: Evidence, word: str) -> list[str]:
 def _head(evidence: Evidence, word: str, compared: str) -> str:
     e = evidence.value
     if word == "regressed":
+        most = _large(max(e, evidence.peak))
         return (
-            f"The new version is worse: E reached {_large(evidence.peak)} (from {ROLL_BACK:.0f} it is rolled back), "
+            f"The new version is worse: E reached {most} (from {ROLL_BACK:.0f} it is rolled back), "
             f"by {compared}. One of a hundred rollouts of an equal version ever comes so far."
         )
     if word == "invalid":
@@ -127,7 +128,7 @@ def numbers_of(function: FunctionEvidence, guard: str) -> str:
     """What a guard has seen of both sides."""
     if guard == "crash":
         crash = function.crash
-        return f"{crash.canary:,} of the new version's calls failed, where {crash.rate:.1%} would be no alarm"
+        return f"{crash.failures:,} of the new version's calls failed, where {crash.rate:.1%} would be no alarm"
     if guard == "pairs":
         pairs = function.pairs
         effect = "not known yet" if pairs.effect is None else f"{pairs.effect:+.1%}"

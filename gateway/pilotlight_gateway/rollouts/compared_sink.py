@@ -27,19 +27,20 @@ HISTORY_CALLS = 4_000
 READ_BYTES = 64 * 1024
 """Larger inputs and answers are not read for a cost parameter, or for a guard of the function's own."""
 BATCH_S = 0.005
-"""Calls of one container that end within so long ran in one batch, if their agent does not number batches."""
+"""Calls of one container that end within so long ran in one batch, if their agent is of 0.1, which numbers none."""
 TOLD = 10_000
 """Calls of which it is known that a failed start was told."""
 ASKED_S = 0.25
 """How long the judge hears nothing of a failure of the new version while the old one is asked the same: an input on
-which both fail is nobody's fault. A slower answer takes back what was told."""
+which both fail is nobody's fault. Then it is told as one in doubt, and the answer is told when it comes."""
 _decode = msgspec.msgpack.Decoder().decode
 
 
-class _HeldFailure(NamedTuple):
+class _FailedStart(NamedTuple):
     tenant: str
     app: str
     told: ComparedCall
+    """What its call counts for."""
 
 
 class ComparedSink:
@@ -58,10 +59,10 @@ class ComparedSink:
         self._wall = wall
         self._history: LRUCache[str, int] = LRUCache(256)
         """By rollout, the calls that were told as its history."""
-        self._failed: LRUCache[str, str] = LRUCache(TOLD)
-        """The container in which a call has failed first, of calls of which that is told: it is what they count for."""
-        self._held: dict[str, _HeldFailure] = {}
-        """By call: what is told of it as soon as it is known what the old version makes of it."""
+        self._failed: LRUCache[str, _FailedStart] = LRUCache(TOLD)
+        """By call, its first start that has failed."""
+        self._held: dict[str, _FailedStart] = {}
+        """Those that are not told yet: what the old version makes of them may be known in a moment."""
         self._later = later
 
     def start_failed(self, call: PreparedCall, code: str, course: CallResult | None) -> None:
@@ -69,31 +70,40 @@ class ComparedSink:
         side, rollout = call.side, self._rollout_of(call)
         if rollout is None or side is None or call.call_id in self._failed:
             return
-        self._failed[call.call_id] = course.container if course is not None else ""
         told = self._compared(rollout, side, call, code, course, {}, 0.0)
+        failed = _FailedStart(call.version.tenant, call.version.app, told)
+        self._failed[call.call_id] = failed
         if side.arm is not Arm.CANARY:
-            self._note(call.version.tenant, call.version.app, told)
+            self._note(*failed)
             return
-        self._held[call.call_id] = _HeldFailure(call.version.tenant, call.version.app, told)
+        self._held[call.call_id] = failed
         later = asyncio.get_running_loop().call_later if self._later is None else self._later
-        later(ASKED_S, partial(self._let_go, call.call_id))  # not the call, which has its input
+        later(ASKED_S, partial(self._report_doubt, call.call_id))  # not the call, which has its input
 
-    def _let_go(self, call_id: str, *, also_failed: bool = False) -> None:
-        """Tell what is held of a call, if anything is."""
+    def _report_doubt(self, call_id: str) -> None:
+        """The old version takes its time: a failure that is held is told, and what becomes of it later."""
         if (held := self._held.pop(call_id, None)) is not None:
-            self._note(held.tenant, held.app, msgspec.structs.replace(held.told, also_failed=also_failed))
+            self._note(held.tenant, held.app, msgspec.structs.replace(held.told, is_asked=True))
+
+    def _report_answer(self, call_id: str, failed: _FailedStart, *, also_failed: bool) -> None:
+        """A call of which a start has failed is over: tell that start, or of one in doubt what it came to."""
+        was_held = self._held.pop(call_id, None) is not None
+        if was_held or failed.told.arm == Arm.CANARY:
+            told = msgspec.structs.replace(failed.told, also_failed=also_failed, is_again=not was_held)
+            self._note(failed.tenant, failed.app, told)
 
     def report_held(self) -> None:
         """Tell what is held: nobody will hear what the old version makes of it."""
-        for call_id in list(self._held):
-            self._let_go(call_id)
+        for held in self._held.values():
+            self._note(*held)
+        self._held.clear()
 
     def call_ended(self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float) -> None:
         side, rollout = call.side, self._rollout_of(call)
         if side is None or rollout is None or result.moved == STALE:
             return
-        if self._failed.pop(call.call_id, None) is not None:
-            self._let_go(call.call_id)
+        if (first := self._failed.pop(call.call_id, None)) is not None:
+            self._report_answer(call.call_id, first, also_failed=False)
             return
         code = result.moved
         if code:  # what was measured is the old version's, which ran it in the end
@@ -114,14 +124,13 @@ class ComparedSink:
         if (side := call.side) is None:
             return
         first, course = self._failed.pop(call.call_id, None), failed.course
+        if first is not None:
+            container = course.container if course is not None else ""
+            also_failed = failed.code in FAILED and container != first.told.container
+            self._report_answer(call.call_id, first, also_failed=also_failed)
+            return
         stages = course.stages if course is not None else {}
         told = self._compared(rollout, side, call, failed.code, course, stages, failed.total_ms)
-        if first is not None:
-            also_failed = side.arm is Arm.CANARY and failed.code in FAILED and told.container != first
-            if call.call_id in self._held or not also_failed:
-                self._let_go(call.call_id, also_failed=also_failed)
-                return
-            told = msgspec.structs.replace(told, also_failed=True, is_again=True)
         self._note(call.version.tenant, call.version.app, told)
 
     def running_call(self, call: PreparedCall, course: CallResult, execute_ms: float) -> ComparedCall | None:

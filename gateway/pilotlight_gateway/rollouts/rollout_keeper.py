@@ -27,6 +27,7 @@ from pilotlight_gateway.judging.decisions import Action, RolloutDecision, Rollou
 from pilotlight_gateway.judging.evidence import Evidence, fold, slow_limits_of, start
 from pilotlight_gateway.judging.usual.slow_limits import SlowLimits
 from pilotlight_gateway.rollouts.evidence_store import EvidenceStore
+from pilotlight_gateway.rollouts.news_pauses import NewsPauses
 from pilotlight_gateway.rollouts.rollout_facts import (
     CountedContainers,
     FactSources,
@@ -46,7 +47,7 @@ KEPT_AT_ONCE = 32
 ANSWERED_S = 5.0
 """So long a rollout waits for what policies say of its new version."""
 HELD = 1_000
-"""Rollouts whose evidence is kept in memory."""
+"""Rollouts whose evidence is kept in memory; of more it is read each time."""
 LIMITS_EVERY_S = 1.0
 CHECKED_S = 60.0
 """After which it is asked again whether policies and keys let the new versions run."""
@@ -74,9 +75,24 @@ class _Told(NamedTuple):
     """Whether they are written."""
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What is known here of a rollout that runs: nothing of it must not be lost."""
+
+    held: _Held | None = None
+    """Evidence as it was written last."""
+    told: _Told | None = None
+    """What gateways know of when its calls are slow."""
+    refusal: _Refusal | None = None
+    again_at: float = 0.0
+    """When it is looked at again after it could not go on."""
+    task: asyncio.Task[None] | None = None
+    """That keeps it just now."""
+
+
 @dataclass(kw_only=True)
 class RolloutKeeper:
-    """`wall`: unix seconds."""
+    """`wall`: unix seconds; `clock`: monotonic ones."""
 
     registry: RegistryPort
     store: EvidenceStore
@@ -86,74 +102,81 @@ class RolloutKeeper:
     sources: FactSources
     gates: RolloutGates
     notify_all: Callable[[RolloutRecord], Awaitable[None]]
-    """Tells what is to be told of a rollout, and notes in its record that it was."""
+    """`RolloutTeller.notify_all`."""
     rate_of: Callable[[Sequence[str]], Awaitable[float]]
     """Calls an hour of functions (`tenant:app.function`); 0: it is not known."""
     check: Callable[[RolloutRecord, Rollout], Awaitable[str]]
     """Why the new versions may not run; "": they may."""
     wall: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.monotonic
     counts: Counter[str] = field(default_factory=Counter)
     """Folded calls, and what rollouts came to."""
-    _held: dict[str, _Held] = field(default_factory=dict)
-    """Evidence as it was written last, by rollout."""
-    _told: dict[str, _Told] = field(default_factory=dict)
-    """What gateways know of when calls are slow, by rollout."""
-    _failed: dict[str, float] = field(default_factory=dict)
-    _refusals: dict[str, _Refusal] = field(default_factory=dict)
-    _keeping: dict[str, asyncio.Task[None]] = field(default_factory=dict)
-    """By rollout, the task that keeps it just now."""
+    _kept: dict[str, _Kept] = field(default_factory=dict)
+    """By rollout, of those that run."""
+    _pauses: NewsPauses = field(default_factory=NewsPauses)
     _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(KEPT_AT_ONCE))
 
     async def run(self, lease: Lease) -> None:
         """Keep them until the lease is lost: each in a task, so one whose blobs are slow holds no other."""
-        self._held.clear()
-        self._told.clear()
+        self._kept.clear()
         async with asyncio.TaskGroup() as asking:
             notifying = asking.create_task(self._notify(lease))  # whoever listens slowly holds no rollout
             while lease.valid(time.monotonic()):
-                running = [record for record in self.registry.iter_rollouts() if record.running is not None]
+                running = {one.running.id: one for one in self.registry.iter_rollouts() if one.running is not None}
                 containers = counted(self.sources.reports() if running else ())
-                for record in running:
-                    if record.running is not None and record.running.id not in self._keeping:
-                        keeping = asking.create_task(self._keep_in_turn(asking, lease, record, containers))
-                        self._keeping[record.running.id] = keeping
+                self._kept = {id_: kept for id_, kept in self._kept.items() if id_ in running or kept.task is not None}
+                for id_, record in running.items():
+                    kept = self._kept_of(id_)
+                    if kept.task is None:
+                        kept.task = asking.create_task(self._keep_in_turn(asking, lease, kept, record, containers))
                 await asyncio.sleep(EVERY_S)
-            for task in (notifying, *self._keeping.values()):
+            for task in (notifying, *[kept.task for kept in self._kept.values() if kept.task is not None]):
                 task.cancel()
+
+    def _kept_of(self, rollout: str) -> _Kept:
+        """What is known here of a rollout, by its id."""
+        return self._kept.setdefault(rollout, _Kept())
 
     async def _notify(self, lease: Lease) -> None:
         """Tell what became of rollouts, whoever has moved them."""
         while lease.valid(time.monotonic()):
-            for record in list(self.registry.iter_rollouts()):
-                if record.untold:
+            untold = [record for record in self.registry.iter_rollouts() if record.untold]
+            self._pauses.keep_only({(record.tenant, record.app) for record in untold})
+            for record in untold:
+                if self._pauses.may_try((record.tenant, record.app), self.clock()):
                     await self._notify_safely(record)
             await asyncio.sleep(EVERY_S)
 
     async def _notify_safely(self, record: RolloutRecord) -> None:
+        app = record.tenant, record.app
         try:
             await self.notify_all(record)
-        except (BusError, OSError, KeyConflict) as error:
-            log.warning("news of a rollout are told again", tenant=record.tenant, app=record.app, error=str(error))
+        except (BusError, OSError, KeyConflict, PilotlightError) as error:
+            if self._pauses.note_failed(app, self.clock()):
+                log.warning("news of a rollout are told later", tenant=record.tenant, app=record.app, error=str(error))
         except Exception:
-            log.exception("news of a rollout were not told", tenant=record.tenant, app=record.app)
+            if self._pauses.note_failed(app, self.clock()):
+                log.exception("news of a rollout were not told", tenant=record.tenant, app=record.app)
+        else:
+            if self._pauses.note_told(app):
+                log.info("news of a rollout are told by now", tenant=record.tenant, app=record.app)
 
     async def _keep_in_turn(
-        self, asking: asyncio.TaskGroup, lease: Lease, record: RolloutRecord, containers: CountedContainers
+        self, asking: asyncio.TaskGroup, lease: Lease, kept: _Kept, record: RolloutRecord, containers: CountedContainers
     ) -> None:
         try:
             async with self._turns:
                 if lease.valid(time.monotonic()):
                     await self._keep_safely(asking, record, containers)
         finally:
-            if record.running is not None:
-                self._keeping.pop(record.running.id, None)
+            kept.task = None
 
     async def _keep_safely(
         self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers
     ) -> None:
         """Keep one; what goes wrong there is its own."""
         rollout = record.running
-        if rollout is None or self.wall() < self._failed.get(rollout.id, 0.0):
+        if rollout is None or self.wall() < (kept := self._kept_of(rollout.id)).again_at:
             return
         try:
             await self.keep(asking, record, containers)
@@ -164,9 +187,7 @@ class RolloutKeeper:
         except Exception as error:
             reason = error.detail if isinstance(error, PilotlightError) else ""
             log.exception("a rollout could not go on", tenant=record.tenant, app=record.app, reason=reason)
-            if len(self._failed) >= HELD:
-                self._failed.clear()
-            self._failed[rollout.id] = self.wall() + FAILED_S
+            kept.again_at = self.wall() + FAILED_S
 
     async def keep(self, asking: asyncio.TaskGroup, record: RolloutRecord, containers: CountedContainers) -> None:
         """Fold what is new of a rollout, and do what follows from that and from `containers`, as they are now."""
@@ -196,7 +217,8 @@ class RolloutKeeper:
 
     async def _refused(self, record: RolloutRecord, rollout: Rollout) -> str:
         """Why the new versions may not run any more, looked at again each minute; "": they may."""
-        at, known = self.wall(), self._refusals.get(rollout.id)
+        at, kept = self.wall(), self._kept_of(rollout.id)
+        known = kept.refusal
         if known is not None and 0.0 <= at - known.at < CHECKED_S:
             return known.why
         try:
@@ -205,18 +227,16 @@ class RolloutKeeper:
         except Exception:  # whatever it is, it must not keep a rollback from being decided
             log.exception("what policies say of a rollout is not known", app=record.app)
             why = "What policies say of the new version is not known now."
-        if len(self._refusals) >= HELD:
-            self._refusals.clear()
-        self._refusals[rollout.id] = _Refusal(at, why)
+        kept.refusal = _Refusal(at, why)
         return why
 
     # -- evidence -----------------------------------------------------------------------------------------------
 
     async def _folded(self, record: RolloutRecord, rollout: Rollout) -> Evidence:
         """The evidence with all that was told since, as it is stored."""
-        evidence, revision = (
-            self._held.pop(rollout.id) if rollout.id in self._held else await self._begun(record, rollout)
-        )
+        kept = self._kept_of(rollout.id)
+        held, kept.held = kept.held, None  # it is used up: what is stored counts if this fails
+        evidence, revision = await self._begun(record, rollout) if held is None else held
         place = evidence.seq
         for _ in range(PAGES_AT_ONCE):
             page = await self.store.page(record.tenant, record.app, place)
@@ -229,8 +249,8 @@ class RolloutKeeper:
             place = page.last
             if page.is_last:
                 break
-        if len(self._held) < HELD:
-            self._held[rollout.id] = _Held(evidence, revision)
+        if len(self._kept) <= HELD:
+            kept.held = _Held(evidence, revision)
         return evidence
 
     async def _begun(self, record: RolloutRecord, rollout: Rollout) -> _Held:
@@ -252,16 +272,15 @@ class RolloutKeeper:
         self, asking: asyncio.TaskGroup, record: RolloutRecord, rollout: Rollout, evidence: Evidence, at: float
     ) -> None:
         """Let gateways know from when on calls are slow, where that has changed; no decision waits for it."""
-        told = self._told.get(rollout.id)
+        kept = self._kept_of(rollout.id)
+        told = kept.told
         if told is not None and (at - told.at < LIMITS_EVERY_S or not told.writing.done()):
             return
         limits = slow_limits_of(evidence)
         if told is not None and limits == told.limits and told.writing.result():
             return
-        if len(self._told) >= HELD:
-            self._told.clear()
         writing = asking.create_task(self._write_limits(record, limits))
-        self._told[rollout.id] = _Told(limits, at, writing)
+        kept.told = _Told(limits, at, writing)
 
     async def _write_limits(self, record: RolloutRecord, limits: SlowLimits) -> bool:
         """Write when calls are slow; whether that was done."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.events.event_log import EventLog
 from pilotlight_core.model.api.webhook_api import ROLLOUT_EVENTS
@@ -20,8 +18,6 @@ from pilotlight_core.model.rollouts.rollout_moves import without_news
 from pilotlight_core.model.rollouts.rollout_record import EndedRollout, Rollout, RolloutRecord, UntoldNews
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 from pilotlight_gateway.webhooks.webhook_notices import DeliveryStore, make_deliveries
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +29,25 @@ class RolloutTeller:
     hooks: DeliveryStore
 
     async def notify_all(self, record: RolloutRecord) -> None:
-        """Tell what a record has to be told, in its order, as far as that can be told now."""
+        """Tell what a record has to be told, in its order.
+
+        Raises:
+            BusError, OSError, PilotlightError: the rest cannot be told now; what was told is struck out.
+        """
         told: list[str] = []
+        failed: Exception | None = None
         try:
             for news in record.untold:
                 await self._notify(record, news)
                 told.append(news.id)
         except (BusError, OSError, PilotlightError) as error:
-            log.warning("news of a rollout are told later", tenant=record.tenant, app=record.app, error=str(error))
+            failed = error
         if told:
             await self.registry.change_rollout(
                 record.tenant, record.app, lambda present: without_news(present, told) if present is not None else None
             )
+        if failed is not None:
+            raise failed
 
     async def _notify(self, record: RolloutRecord, news: UntoldNews) -> None:
         says, rollout = (

@@ -80,10 +80,13 @@ class RunningCalls:
         return len(self._running)
 
     def begun(self, live: InFlightCall, started: Started, at: float) -> None:
-        """The agent says that a call of a rollout has begun; those of before do not say enough."""
-        grant = live.origin.grant
-        is_old = not started.nth
-        if grant is None or is_old or live.pipeline is not None or not is_watched(live.call):
+        """The agent says that a call of a rollout has begun; those of 0.1 do not say enough. Of a class with hooks its
+        own method is what is measured.
+        """
+        grant, pipeline = live.origin.grant, live.pipeline
+        if grant is None or not started.nth or not is_watched(live.call):
+            return
+        if pipeline is not None and (pipeline.stage or pipeline.is_cold):
             return
         if grant.grant_number != started.grant_number:
             return

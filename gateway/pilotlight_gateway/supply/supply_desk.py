@@ -164,19 +164,19 @@ class SupplyDesk:
         signed: SignedManifest,
         review: VersionReview,
         signer: ManifestSigner,
-        registered_at: float,
+        registered_by: float,
     ) -> VersionDocuments:
         """The documents about a version that the platform has signed; they are not stored yet.
 
         Args:
             signer: signs what names them all.
-            registered_at: when the version was registered first, in unix seconds.
+            registered_by: when the version was registered first, in unix seconds.
 
         Raises:
             BadInput: a document would be larger than nodes read.
         """
         facts, digest = review.facts, hashlib.sha256(signed.manifest).hexdigest()
-        sbom = _blob(await asyncio.to_thread(sbom_of, manifest, digest, registered_at, facts.base, facts.licences))
+        sbom = _blob(await asyncio.to_thread(sbom_of, manifest, digest, registered_by, facts.base, facts.licences))
         if len(sbom[1]) > STATEMENT_BYTES:
             raise BadInput(
                 f"artifacts: the bill of materials of {manifest.function} has {len(sbom[1]) >> 20} MiB, more than the "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pilotlight.cli.arguments import read_span
@@ -45,14 +45,19 @@ class RolloutWish:
             retry=self.retry,
         )
 
-    def roll_out(self, deployed: Sequence[DeployResponse], serving: Collection[str], *, as_json: bool) -> None:
-        """Start a rollout of each app that was in service; wait for them, if that is wished."""
+    def roll_out(
+        self, deployed: Sequence[DeployResponse], serving: Mapping[str, Mapping[str, str]], *, as_json: bool
+    ) -> None:
+        """Start a rollout of each app that was in service; wait for them, if that is wished.
+
+        What was in service before is in `serving`: by app and function, the id of the version.
+        """
         started = []
         for response in deployed:
             if response.app not in serving:
                 note(f"{response.app} was not in service, so there is nothing to compare it with: it is deployed.")
-            elif not any(function.changed for function in response.functions):
-                note(f"{response.app} is unchanged: there is nothing to roll out.")
+            elif all(serving[response.app].get(one.name) == one.version_id for one in response.functions):
+                note(f"{response.app} is unchanged, and in service: there is nothing to roll out.")
             else:
                 begun = ask(client().rollouts.start_rollout(response.app, self.request_for(response.revision)))
                 started.append(begun)
@@ -65,9 +70,13 @@ class RolloutWish:
             check_outcome(last, one.rollout.id)
 
 
-def serving_apps() -> frozenset[str]:
-    """The apps that have something in service."""
-    return frozenset(info.app for info in ask(client().platform.list_apps()) if not info.stopped and info.functions)
+def serving_apps() -> dict[str, dict[str, str]]:
+    """The apps that have something in service: by app and function, the id of its version."""
+    return {
+        info.app: {function.name: function.version_id for function in info.functions}
+        for info in ask(client().platform.list_apps())
+        if not info.stopped and info.functions
+    }
 
 
 def show_started(started: RolloutStarted) -> None:

@@ -40,9 +40,9 @@ def test_a_run_is_for_the_container_that_was_granted() -> None:
 
 
 def test_a_judge_wants_to_know_when_a_call_begins() -> None:
-    """One that is compared, and was drawn by itself; of others nobody does."""
+    """One that is compared; of others nobody does."""
     side = Side("rol_1", Arm.CANARY, 0.5, "")
-    for asked, of in ((True, side), (False, None), (False, side._replace(rho=0.0)), (False, side._replace(unit="u"))):
+    for asked, of in ((True, side), (False, None), (False, side._replace(rho=0.0)), (True, side._replace(unit="u"))):
         assert prepared_call(side=of).run(grant(), 0.0, "g").tell_start is asked
     assert not prepared_call(side=side, shadow=True).run(grant(), 0.0, "g").tell_start
 

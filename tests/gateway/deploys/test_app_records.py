@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -15,6 +17,7 @@ from pilotlight_gateway.deploys.app_records import (
     deployed,
     moved_record,
     next_record,
+    registered_by,
     removed,
     stopped_record,
     version_name,
@@ -167,6 +170,25 @@ def test_a_deploy_without_traffic_only_gives_its_versions_numbers() -> None:
         after, tenant="acme", app="shop", functions={"a": "ver_2"}, by="key", at=6.0, message="", traffic=False
     ) is None  # fmt: skip
     assert registered(None, {"a": "ver_1"}).functions == {}
+
+
+def test_a_version_that_is_registered_again_has_the_last_line_without_traffic() -> None:
+    """A rollout is started by that line: of another version than the last one it is made anew, of the same it is
+    found, and what is in service has none.
+    """
+
+    def line_of(functions: dict[str, str]) -> tuple[int | None, int]:
+        arguments: dict[str, Any] = {"by": "key", "at": 6.0, "message": "", "traffic": False}
+        found = next_record(before, tenant="acme", app="shop", functions=functions, **arguments)
+        return registered_by(found or before, functions), (found or before).revision
+
+    before = registered(registered(deployed_once({"a": "ver_1"}), {"a": "ver_2"}), {"a": "ver_3"})
+    assert line_of({"a": "ver_3"}) == (3, 3)
+    assert line_of({"a": "ver_2"}) == (4, 4)
+    before = moved(before, {"a": "ver_2"})
+    assert line_of({"a": "ver_3"}) == (3, 4)
+    assert line_of({"a": "ver_2"}) == (None, 4)
+    assert line_of({"a": "ver_1"}) == (5, 5)
 
 
 def test_a_stopped_app_stays_so_after_a_deploy_without_traffic() -> None:

@@ -91,36 +91,6 @@ def test_a_fallback_is_an_event_of_its_own() -> None:
     assert evidence.amounts["latency"].canary == 0
 
 
-def test_an_input_that_fails_on_the_old_version_too_is_nobodys_error() -> None:
-    """It counts as a call of its side, and as no failure."""
-    evidence = folded(canary(code="function_raised", also_failed=True))
-
-    assert evidence.crash.e == evidence.events["errors"].e == 1.0
-    assert evidence.left_out == {"the old version failed on it too": 1}
-
-
-def test_what_the_old_version_fails_later_takes_back_what_was_told() -> None:
-    """It is no further call, and who is not known to have failed has nothing taken back."""
-    failed = canary(code="function_raised", call_id="c")
-    again = canary(code="function_raised", call_id="c", also_failed=True, is_again=True)
-    evidence = folded(failed, again, again)
-
-    assert evidence.crash.e == pytest.approx(1.0)
-    assert evidence.events["errors"].e == pytest.approx(1.0)
-    assert (evidence.calls, evidence.failed) == ({Arm.CANARY: 1}, {})
-
-
-def test_what_was_no_event_of_its_own_is_not_counted_again_when_it_is_taken_back() -> None:
-    """Such as calls of a container that died of one input: else calls seem to come otherwise than they are split."""
-    died = [canary(code="container_died", container="c1", call_id=str(n)) for n in range(30)]
-    evidence = folded(*died)
-    before = evidence.split.e, dict(evidence.calls)
-    for call in died:
-        fold_call(evidence, replace(call, also_failed=True, is_again=True))
-    assert (evidence.split.e, evidence.calls) == before
-    assert evidence.events["errors"].canary == evidence.crash.canary == 0
-
-
 @pytest.mark.parametrize("code", ["bad_input", "cancelled", "rate_limited", "preempted", "internal", "queue_full"])
 def test_mistakes_of_callers_and_troubles_of_the_platform_are_no_errors(code: str) -> None:
     """Neither good nor bad."""
@@ -161,6 +131,26 @@ def test_slow_is_known_before_a_call_ends_and_counts_once() -> None:
 
     fold_call(evidence, canary(is_running=True, execute_ms=5.0, call_id="d"))
     assert evidence.events["slow"].canary == 1
+
+
+def test_a_call_of_a_sticky_unit_that_hangs_is_one_of_its_calls_before_it_ends() -> None:
+    """At its end it says what else it took, and is no further call; a unit that hangs is bet on while it does."""
+    terms = RolloutTerms(tolerance=0.0, sticky=Sticky.TENANT)
+    hangs = [canary(unit="u", execute_ms=9_000.0, call_id=str(n)) for n in range(20)]
+    evidence = folded(*[replace(call, is_running=True) for call in hangs[:10] + hangs[:10]], terms=terms)
+    unit = evidence.units.units["u"]
+    assert (unit.calls, unit.sums, unit.counts) == (10, {"slow": 10.0}, {"slow": 10})
+    for call in hangs[:10]:
+        fold_call(evidence, call)
+    assert (unit.calls, unit.counts["slow"], unit.counts["latency"], evidence.told) == (10, 10, 10, {})
+    for call in hangs[10:19]:
+        fold_call(evidence, replace(call, is_running=True))
+    assert evidence.amounts["slow"].canary == 0
+    fold_call(evidence, replace(hangs[19], is_running=True, batch="c1/7"))
+
+    assert (evidence.amounts["slow"].canary, evidence.amounts["latency"].canary) == (1, 1)
+    assert evidence.amounts["slow"].e > 1.0
+    assert evidence.calls == {"canary": 10}
 
 
 def test_a_batch_that_hangs_is_slow_once() -> None:

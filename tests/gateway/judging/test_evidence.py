@@ -225,6 +225,14 @@ def test_however_many_functions_there_are_their_evidence_fits_the_bus() -> None:
             for change in (
                 {"unit": f"{number:016x}", "body_bytes": 2 ** (number % 40)},
                 {"code": "function_raised", "container": f"con_{number:020}", "call_id": f"call_{number:020}"},
+                {
+                    "code": "container_died",
+                    "container": f"con_{number:020}",
+                    "batch": f"con_{number:020}/123456789",
+                    "batch_size": 2,
+                    "call_id": f"call_a{number:020}",
+                    "is_asked": number >= 64,
+                },
                 {"is_running": True, "execute_ms": 9e9, "call_id": f"call_{number:020}"},
                 {"batch": f"con_{number:020}/123456789", "batch_size": 2},
                 {"pair": f"call_{number:020}"},

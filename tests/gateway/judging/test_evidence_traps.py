@@ -221,6 +221,41 @@ def test_a_call_that_hangs_is_slow_at_the_threshold_and_not_when_it_ends() -> No
     assert untold[1] > 55.0
 
 
+# -- bad inputs --------------------------------------------------------------------------------------------------------
+
+
+def inputs(seed: int, *, own: float, is_left_out: bool = False) -> Iterator[ComparedCall]:
+    """A fifth of the inputs fail on both sides, and the old version is asked about those that the new one has failed;
+    the new one fails `own` of the others too. Left out on its side alone, those are as if it had done them well.
+    """
+    draw = random.Random(seed)
+    for number in range(1_500):
+        canary, is_bad, fails = draw.random() < 0.5, draw.random() < 0.2, draw.random() < own
+        failed = is_bad or (canary and fails)
+        yield compared_call(
+            Arm.CANARY if canary else Arm.TWIN,
+            call_id=str(number), execute_ms=0.0, also_failed=canary and is_bad,
+            code="function_raised" if failed and not (is_left_out and canary and is_bad) else "",
+        )  # fmt: skip
+
+
+def test_bad_inputs_count_on_both_sides_or_on_none() -> None:
+    """Left out of the new version's failures alone they hide as many of its own, and prove that it has none. The guard
+    on crashes, which compares with nobody, is out of this.
+    """
+    terms = replace(CALL, weights={"crash": 0.0})
+
+    assert rolled_back(lambda seed: inputs(seed, own=0.0), 8, terms) == 0
+    assert rolled_back(lambda seed: inputs(seed, own=0.2), 4, terms) >= 3
+    assert rolled_back(lambda seed: inputs(seed, own=0.2, is_left_out=True), 4, terms) == 0
+    proven = []
+    for is_left_out in (False, True):
+        made = inputs(1, own=0.2, is_left_out=is_left_out)
+        evidence = fold(start(rollout_of(terms), history=HISTORY), 1, made)
+        proven.append(evidence.functions[FUNCTION].verified().get("errors"))
+    assert proven == [None, 0.1]
+
+
 # -- devices -----------------------------------------------------------------------------------------------------------
 
 

@@ -154,7 +154,7 @@ def test_failures_of_the_old_version_are_usual_too(*, runs_again: bool) -> None:
 @pytest.mark.parametrize("slow", [True, False])
 def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *, slow: bool) -> None:
     """On either side alike: whether it is run again with success says nothing more, nor do further starts. It is told
-    when its call ends, or after a moment where that takes longer.
+    when its call ends, or, of the new version, after a moment as one in doubt, and for good then.
     """
     call = prepared_call(side=CANARY._replace(arm=arm), split=3)
     sink.of.start_failed(call, "function_raised", FAILED_IN_C9)
@@ -165,25 +165,29 @@ def test_a_start_that_failed_is_what_its_call_counts_for(sink: Sink, arm: Arm, *
         assert len(sink.told) == 1
     sink.ended(call, replace(RESULT, moved="function_raised", moved_from=FAILED_IN_C9))
     sink.pass_time()
-    (told,) = sink.told
+    told, *answers = sink.told
     assert (told.arm, told.code, told.container, told.execute_ms) == (arm, "function_raised", "c9", 0.0)
+    is_in_doubt = slow and arm is Arm.CANARY
+    assert (told.is_asked, told.is_again) == (is_in_doubt, False)
+    assert answers == ([replace(told, is_asked=False, is_again=True)] if is_in_doubt else [])
+    sink.told.clear()
     sink.ended(call)
-    assert len(sink.told) == 2, "nothing is remembered of it"
+    assert [one.code for one in sink.told] == [""], "nothing is remembered of it"
 
 
 @pytest.mark.parametrize(
     ("arm", "code", "container", "quick", "slow"),
     [
         (Arm.CANARY, "function_raised", "c1", [True], [False, True]),
-        (Arm.CANARY, "function_raised", "c9", [False], [False]),  # nobody could run it again
-        (Arm.CANARY, "cancelled", "c1", [False], [False]),
+        (Arm.CANARY, "function_raised", "c9", [False], [False, False]),  # nobody could run it again
+        (Arm.CANARY, "cancelled", "c1", [False], [False, False]),
         (Arm.TWIN, "function_raised", "c1", [False], [False]),
     ],
 )
 def test_what_the_old_version_fails_as_well_is_nobodys(
     sink: Sink, arm: Arm, code: str, container: str, quick: list[bool], slow: list[bool]
 ) -> None:
-    """It is told so at first, or what was told is taken back."""
+    """It is told so at first, or what was told in doubt is taken back; else it is the new version's for good."""
     for number, (waits, said) in enumerate([(False, quick), (True, slow)]):
         sink.told.clear()
         call = prepared_call(f"call_{number}", side=CANARY._replace(arm=arm), split=3)
@@ -193,6 +197,8 @@ def test_what_the_old_version_fails_as_well_is_nobodys(
         sink.failed(call, code, container)
         assert [told.also_failed for told in sink.told] == said
         assert [told.is_again for told in sink.told] == [False, True][: len(said)]
+        assert [told.is_asked for told in sink.told] == [waits and arm is Arm.CANARY, False][: len(said)]
+        assert {told.container for told in sink.told} == {"c9"}
         assert {told.call_id for told in sink.told} == {call.call_id}
 
 
@@ -200,7 +206,7 @@ def test_what_is_held_when_its_gateway_ends_is_told(sink: Sink) -> None:
     sink.of.start_failed(prepared_call(side=CANARY), "function_raised", FAILED_IN_C9)
     sink.of.report_held()
     sink.pass_time()
-    assert [told.code for told in sink.told] == ["function_raised"]
+    assert [(told.code, told.is_asked) for told in sink.told] == [("function_raised", False)]
 
 
 def test_a_call_is_not_kept_for_what_is_held_of_it(sink: Sink) -> None:

@@ -9,13 +9,14 @@ from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
+from structlog.testing import capture_logs
 
 from pilotlight_core.bus import BusDown, Lease
 from pilotlight_core.host.blobs import BlobsDown
 from pilotlight_core.model.errors import QuotaExceeded
 from pilotlight_core.model.messages.logs import ComparedCalls
 from pilotlight_core.model.rollouts.rollout_moves import moved, rolled_back, started
-from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord, RolloutState, RolloutTerms
+from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutRecord, RolloutState
 from pilotlight_gateway.deploys.moves.app_moves import AppMoves
 from pilotlight_gateway.judging.decisions import Action, RolloutDecision
 from pilotlight_gateway.judging.evidence import Evidence, encode_evidence, fold, start
@@ -396,14 +397,21 @@ class TurningLease:
 
 @pytest.mark.parametrize("error", [BusDown("No bus."), RuntimeError("a mistake")])
 async def test_news_that_cannot_be_told_hold_no_rollout(error: Exception) -> None:
+    """They are tried again later, not at each look, which is said once."""
+    kept, tries, at = KeptRollout(), 0, 0.0
+
     async def fail(_record: RolloutRecord) -> None:
+        nonlocal tries
+        tries += 1
         raise error
 
-    kept = KeptRollout()
-    keeper = replace_dataclass(kept.keeper(), notify_all=fail)
-    await keeper.run(cast("Lease", TurningLease(12)))
-    assert kept.now.state is not RolloutState.PLANNED
-    assert kept.record.untold
+    keeper = replace_dataclass(kept.keeper(), notify_all=fail, clock=lambda: at)
+    with capture_logs() as logs:
+        for at, tried in ((0.0, 1), (0.5, 2)):  # noqa: B007 - the keeper's clock
+            await keeper.run(cast("Lease", TurningLease(12)))
+            assert tries == tried
+    assert (kept.now.state is RolloutState.PLANNED, kept.record.untold == ()) == (False, False)
+    assert sum(one["event"].startswith("news of a rollout") for one in logs) == 1
 
 
 async def test_evidence_of_another_release_begins_anew() -> None:
@@ -423,13 +431,9 @@ async def test_calls_of_a_rollout_before_are_not_counted() -> None:
     assert kept.now.state is RolloutState.RAMP
 
 
-def test_a_decision_of_a_rollout_that_is_over_changes_nothing() -> None:
-    over = record_of(rollout(state=RolloutState.PROMOTED))
+def test_a_stay_and_what_is_decided_of_a_rollout_that_is_over_change_nothing() -> None:
+    over, record = record_of(rollout(state=RolloutState.PROMOTED)), record_of(rollout())
     assert after(over, RolloutDecision(action=Action.ROLL_BACK), 1.0) is over
-
-
-def test_a_stay_changes_nothing() -> None:
-    record = record_of(rollout())
     assert after(record, RolloutDecision(), 1.0) is record
 
 
@@ -437,10 +441,6 @@ async def test_terms_without_a_twin_compare_with_all_of_the_old_version() -> Non
     kept = KeptRollout(rollout=rollout(terms=replace(QUICK, twin=False)), ready={OLD: 2, NEW: 2})
     await kept.keep_until(RolloutState.RAMP)
     assert (kept.now.twins, kept.now.twin_share) == ({}, 0)
-
-
-def test_terms_have_the_platforms_defaults() -> None:
-    assert RolloutTerms().steps[-1] == 10_000
 
 
 async def test_gateways_are_told_when_calls_are_slow_if_that_changes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.bus import BusDown
@@ -71,6 +72,8 @@ async def test_who_dies_before_it_is_struck_out_leaves_it_to_be_told_again_and_o
 
 
 async def test_what_cannot_be_told_waits_in_its_order_and_loses_nothing_that_came_meanwhile() -> None:
+    """Whoever tells them hears why."""
+
     class Away(MemoryEventLog):
         away = True
 
@@ -83,7 +86,8 @@ async def test_what_cannot_be_told_waits_in_its_order_and_loses_nothing_that_cam
     told = Told(log)
     found = told.record
     told.write(with_news(moved(found, replace(rollout(), held="calls")), "rollout.held", "It holds.", 6.0))
-    await told.tell(found)
+    with pytest.raises(BusDown):
+        await told.tell(found)
     assert [news.kind for news in told.record.untold] == ["rollout.step", "rollout.held"]
     log.away = False
     await told.tell()

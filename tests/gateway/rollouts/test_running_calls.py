@@ -13,6 +13,7 @@ from pilotlight_core.model.messages.call_messages import Started
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, RolloutState
 from pilotlight_core.model.rollouts.split import Side
+from pilotlight_gateway.calls.call_pipeline import CallPipeline
 from pilotlight_gateway.calls.live_calls import WaitedCall
 from pilotlight_gateway.calls.origin import Origin
 from pilotlight_gateway.judging.usual.slow_limits import FunctionSlowLimits, SlowLimits
@@ -21,6 +22,7 @@ from pilotlight_gateway.rollouts.compared_sink import ComparedSink
 from pilotlight_gateway.rollouts.running_calls import LATE_S, RunningCalls
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import grant, prepared_call
+from tests.gateway.calls.test_call_pipeline import begun, go_on, result
 from tests.gateway.calls.test_live_calls import Waiter
 from tests.gateway.calls.test_origins import Site, ended
 from tests.gateway.rollouts.kept_rollout import record_of, rollout
@@ -63,12 +65,19 @@ class Bench:
             raise self.error
         return self.limits
 
-    def begin(self, side: Side | None = CANARY, started: dict[str, Any] | None = None, **more: Any) -> WaitedCall:
+    def begin(
+        self,
+        side: Side | None = CANARY,
+        started: dict[str, Any] | None = None,
+        pipeline: CallPipeline | None = None,
+        **more: Any,
+    ) -> WaitedCall:
         """A call that its container has begun."""
         at, site = self.site.port.at, self.site
         options: dict[str, Any] = {"arrived_at": at, "deadline_at": at + 600.0, "side": side} | more
         call = prepared_call(**options)
         live = WaitedCall(call, 0, Origin(call, "gw1", at), site.origins, Waiter())
+        live.pipeline = pipeline
         site.origins.begin(live)
         site.router.origin_inbox.append(grant())
         site.turn()
@@ -120,7 +129,6 @@ async def test_a_call_that_has_ended_is_not_told_of() -> None:
     [
         (None, WARM, {}),
         (CANARY._replace(rho=0.0), WARM, {}),
-        (CANARY._replace(unit="u"), WARM, {}),
         (CANARY, WARM, {"shadow": True}),
         (CANARY._replace(rollout="rol_0"), WARM, {}),
         (CANARY, {}, {}),
@@ -131,10 +139,30 @@ async def test_a_call_that_has_ended_is_not_told_of() -> None:
 async def test_what_the_judge_would_not_count_is_not_told(
     side: Side | None, started: dict[str, Any], more: dict[str, Any]
 ) -> None:
-    """Calls of no side, not compared, of sticky units, of agents of before, in a container's first calls; shadows."""
+    """Calls of no side, not compared, of agents of 0.1, in a container's first calls; shadows."""
     bench = Bench()
     bench.begin(side, started, **more)
     assert await bench.after(60.0) == []
+
+
+async def test_a_call_of_a_sticky_unit_says_whose_it_is() -> None:
+    bench = Bench()
+    bench.begin(CANARY._replace(unit="u"))
+    (told,) = await bench.after(60.0)
+    assert (told.is_running, told.unit) == (True, "u")
+
+
+@pytest.mark.parametrize(("stages", "cold", "count"), [(0, None, 0), (1, None, 1), (1, {"load": 1.0}, 0), (2, None, 0)])
+async def test_of_a_class_with_hooks_its_own_method_is_watched(
+    stages: int, cold: dict[str, float] | None, count: int
+) -> None:
+    """Neither hook is; nor a call for which a hook's container was started, which is compared in nothing at its end."""
+    bench = Bench()
+    pipeline, _ = begun()
+    for _ in range(stages):
+        go_on(pipeline, result({}, cold_start=cold))
+    bench.begin(pipeline=pipeline)
+    assert len(await bench.after(60.0)) == count
 
 
 async def test_calls_outside_rollouts_cost_nothing() -> None:

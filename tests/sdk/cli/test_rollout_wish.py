@@ -21,13 +21,14 @@ def write_app(folder: Path) -> str:
     return str(file)
 
 
-def deployed(*, changed: bool = True) -> dict[str, Any]:
-    function = {"name": "f", "version": "a.f@v8", "version_id": "ver_8", "endpoint": "/x", "changed": changed}
+def deployed(*, version: str = "ver_8", changed: bool = True) -> dict[str, Any]:
+    function = {"name": "f", "version": "a.f@v8", "version_id": version, "endpoint": "/x", "changed": changed}
     return {"app": "a", "revision": 8, "functions": [function]}
 
 
 def serving(platform: ScriptedPlatform, *names: str) -> None:
-    platform.will("GET", "/v1/apps", answer({"apps": [APP | {"app": name} for name in names]}))
+    functions = [APP["functions"][0] | {"name": "f", "version_id": "ver_7"}]  # type: ignore[index]
+    platform.will("GET", "/v1/apps", answer({"apps": [APP | {"app": name, "functions": functions} for name in names]}))
 
 
 def test_its_rollout_begins_and_is_waited_for(platform: ScriptedPlatform, tmp_path: Path) -> None:
@@ -58,9 +59,22 @@ def test_an_app_that_is_not_in_service_is_deployed(platform: ScriptedPlatform, t
     assert "nothing to compare it with" in done.stderr
 
 
-def test_what_did_not_change_is_not_rolled_out(platform: ScriptedPlatform, tmp_path: Path) -> None:
+def test_a_version_that_is_registered_and_not_in_service_is_rolled_out(
+    platform: ScriptedPlatform, tmp_path: Path
+) -> None:
+    """Such as one that was deployed without traffic, or whose rollout a person has aborted."""
     serving(platform, "a")
     platform.will("POST", DEPLOYS, answer(deployed(changed=False)))
+    platform.will("POST", ROLLOUTS, answer({"rollout": ROLLOUT | {"app": "a"}}, status=201))
+    done = invoke("deploy", write_app(tmp_path), "--rollout")
+
+    assert done.exit_code == 0, done.stderr
+    assert [one.json["canary"] for one in platform.asked(ROLLOUTS)] == ["8"]
+
+
+def test_what_is_in_service_is_not_rolled_out(platform: ScriptedPlatform, tmp_path: Path) -> None:
+    serving(platform, "a")
+    platform.will("POST", DEPLOYS, answer(deployed(version="ver_7", changed=False)))
     done = invoke("deploy", write_app(tmp_path), "--rollout")
 
     assert done.exit_code == 0, done.stderr

@@ -347,7 +347,11 @@ class CallDescriptor(msgspec.Struct, frozen=True, kw_only=True):
     grant_number: int = msgspec.field(default=0, name="number")
     """The number of the last grant that the origin has seen; the next is higher."""
     admitted: bool = False
-    """Whether its origin has sent it to a home before, which may be gone: queue limits do not apply again."""
+    """Whether its origin has sent it to a home before, which may be gone: queue limits do not apply again.
+
+    A home answers nothing to a call that it lets in, so what has waited there and what never came look alike. To refuse
+    calls that waited for their turn would be worse than a queue that is too long by what was on its way to a dead home.
+    """
     weight: float = 1.0
     """The share of its tenant among competing tenants: its own weight times its tier's. More than 0."""
     tier_rank: int = 0

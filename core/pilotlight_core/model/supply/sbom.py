@@ -35,7 +35,7 @@ GENERATION = "text-generation"
 def sbom_of(
     manifest: Manifest,
     manifest_digest: str,
-    registered_at: float,
+    registered_by: float,
     base: BaseInventory | None = None,
     licences: Mapping[str, str] | None = None,
 ) -> bytes:
@@ -43,7 +43,7 @@ def sbom_of(
 
     Args:
         manifest_digest: sha256 of the manifest's bytes.
-        registered_at: unix seconds.
+        registered_by: unix seconds.
         base: None: no node has told what is in the base environment.
         licences: by package URL, those of locked packages.
     """
@@ -65,7 +65,7 @@ def sbom_of(
         "serialNumber": f"urn:uuid:{uuid.uuid5(NAMESPACE, manifest_digest)}",
         "version": 1,
         "metadata": {
-            "timestamp": datetime.fromtimestamp(int(registered_at), UTC).isoformat(),
+            "timestamp": datetime.fromtimestamp(int(registered_by), UTC).isoformat(),
             "component": {
                 "type": "application",
                 "bom-ref": "version",

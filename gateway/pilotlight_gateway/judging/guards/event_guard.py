@@ -37,13 +37,3 @@ class EventGuard(msgspec.Struct):
             after = [wealth / (rest + rho * ratio) for wealth, ratio in zip(self.wealth, RATIOS, strict=True)]
         self.wealth = bounded_wealth(after)
         self.e = sum(self.wealth) / len(RATIOS)
-
-    def undo(self, *, rho: float) -> None:
-        """An event of the canary was nobody's: the old version failed on the same input."""
-        if not 0.0 < rho < 1.0:
-            return
-        rest = 1.0 - rho
-        after = [wealth * (rest + rho * ratio) / ratio for wealth, ratio in zip(self.wealth, RATIOS, strict=True)]
-        self.wealth = bounded_wealth(after)
-        self.e = sum(self.wealth) / len(RATIOS)
-        self.canary -= 1

@@ -83,7 +83,7 @@ def command(
     wish = RolloutWish(steps=steps, every=every, bake=bake, pairs=pairs, retry=retry, wait=wait) if rollout else None
     if wait and wish is None:
         raise OptionError("--wait waits for a rollout: add --rollout.", field="--wait")
-    serving = serving_apps() if wish is not None else frozenset()
+    serving = serving_apps() if wish is not None else {}
     deployed = deploy_target(
         target, message=message, prune=prune, no_traffic=no_traffic, retry=retry, signing=signing, beside=serving
     )

@@ -58,13 +58,3 @@ def test_by_chance_events_reach_a_hundred_less_often_than_once_in_a_hundred() ->
                 break
 
     assert reached <= 8
-
-
-def test_an_event_that_was_nobodys_is_taken_back() -> None:
-    """Its factors are divided out again."""
-    guard = EventGuard()
-    guard.note(canary=True, rho=0.3)
-    guard.undo(rho=0.3)
-
-    assert guard.wealth == pytest.approx([1.0] * len(RATIOS))
-    assert guard.canary == 0

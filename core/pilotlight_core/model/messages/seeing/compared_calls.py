@@ -73,4 +73,6 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     also_failed: bool = False
     """Whether the old version has failed on the same input too, so that it is nobody's fault."""
     is_again: bool = False
-    """Whether its failure was told before as the new version's: nothing is counted anew, and that is taken back."""
+    """Whether its failure was told before, `is_asked`: nothing is counted anew. `also_failed` takes it back."""
+    is_asked: bool = False
+    """Whether it failed on an input that the old version is asked too, and has not answered yet."""

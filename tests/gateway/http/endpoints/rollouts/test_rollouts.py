@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.model.rollouts.rollout_moves import ended
-from pilotlight_core.model.rollouts.rollout_record import RolloutState
+from pilotlight_core.model.rollouts.rollout_record import RolloutRecord, RolloutState
 from tests.gateway.http.endpoints.rollouts.test_rollbacks import deploy
 from tests.gateway.world import World
 
@@ -46,6 +46,27 @@ async def test_a_rollout_is_started_shown_and_promoted(world: World) -> None:
     assert ("sendRolloutWord", {"reason": "seen by hand"}) in audited
     news = world.registry.rollout_records["acme", "shop"].untold
     assert [one.kind for one in news] == ["rollout.started", "rollout.promoted"]
+
+
+async def test_a_version_that_is_registered_already_is_rolled_out_once_it_is_deployed_without_traffic_again(
+    world: World,
+) -> None:
+    """By the line that its deploy names, and by none. One that was rolled back needs `retry`."""
+    async with world.client() as client:
+        await with_two(client)
+        await deploy(client, b"three", no_traffic=True)
+        again = await deploy(client, b"two", no_traffic=True)
+        record = world.registry.apps["acme", "shop"]
+        second = again["functions"][0]["version_id"]
+        world.registry.rollout_records["acme", "shop"] = RolloutRecord(
+            tenant="acme", app="shop", revision=1, withdrawn={second: "rol_0"}
+        )
+        refused = await client.post(PATH, json=QUICK | {"canary": str(again["revision"])})
+        begun = await client.post(PATH, json=QUICK | {"retry": True})
+
+    assert (again["functions"][0]["changed"], again["revision"]) == (False, record.revision)
+    assert (refused.status_code, refused.json()["code"]) == (409, "version_withdrawn")
+    assert begun.json()["rollout"]["functions"]["hello"]["canary"] == "shop.hello@v2"
 
 
 async def test_an_abort_wins_also_while_it_is_paused_and_leaves_no_mark(world: World) -> None:
