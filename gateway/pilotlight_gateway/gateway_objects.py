@@ -9,6 +9,7 @@ from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.registry import Registry
 from pilotlight_core.links import LinkFolder
+from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_core.model.price_book import PriceBook
 from pilotlight_core.model.records.jobs import RunnerIdentity
 from pilotlight_core.model.subjects import IDEMPOTENCY_BUCKET
@@ -195,8 +196,12 @@ def make_limits(
     settings: ServeSettings, bus: Bus, calls: GatewayCalls, registry: Registry, instance: str, ledger: LedgerReader
 ) -> tuple[HomeLimiter, TrancheKeeper]:
     """The limits of tenants, and what keeps the records of their budgets."""
-    budgets, policies = BudgetHome(registry.budgets, time.time), LimitPolicies(registry.limits, registry.budgets)
-    limiter = HomeLimiter(bus, calls.table, policies, region=settings.region, gateway=instance, budgets=budgets)
+    set_now: dict[str, BudgetsRecord] = {}
+    # Each call looks there, so it is a plain dict, which the limiter keeps.
+    budgets, policies = BudgetHome(set_now.get, time.time), LimitPolicies(registry.limits, registry.budgets)
+    limiter = HomeLimiter(
+        bus, calls.table, policies, region=settings.region, gateway=instance, budgets=budgets, budgeted=set_now
+    )
     for record in registry.each_budgets():
         limiter.record_changed(f"budget.{record.tenant}", record)
     registry.on_change.append(limiter.record_changed)

@@ -7,7 +7,6 @@ A tenant is known once its durable record was read; until then, and until a next
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Final
 
 from pilotlight_core.model.messages.limiting import BudgetShortage, LimitAsk
 from pilotlight_core.model.money.budgets import (
@@ -22,20 +21,23 @@ from pilotlight_core.model.money.budgets import (
     with_reached,
 )
 from pilotlight_core.model.subjects import shard_of
-from pilotlight_gateway.budgets.purse import LONG_SINCE, Purse, PurseStanding, PurseVerdict, ReservationKey
+from pilotlight_gateway.budgets.call_money import CallMoney, money_of
+from pilotlight_gateway.budgets.purse import (
+    EXHAUSTED,
+    FITS,
+    LONG_SINCE,
+    WAITS,
+    Purse,
+    PurseStanding,
+    PurseVerdict,
+    ReservationKey,
+)
 
 HANDED_AT_MOST = 1_000
 """Budgets of one shard: 200 KiB, 1 MiB with the longest names. Beyond them the next home counts all that was taken as
 spent, as after a death."""
 PAYERS_AT_MOST = 1_000
 """Functions and keys of one tenant whose purses are known; beyond them they are looked for anew."""
-EXHAUSTED: Final = PurseVerdict.EXHAUSTED
-WAITS: Final = PurseVerdict.WAITS
-FITS: Final = PurseVerdict.FITS
-
-PaidCall = tuple[LimitAsk, tuple[Purse, ...], float]
-"""A call that holds money: what it asked for, where, and the unix seconds at which it was let in. A plain one, as each
-call makes one."""
 
 
 class TenantPurses:
@@ -52,7 +54,8 @@ class TenantPurses:
         self.purses: dict[str, Purse] = {}
         self._payers: dict[tuple[str, str], tuple[Purse, ...]] = {}
         """By function and key that a call has had: the purses that it falls under."""
-        self.permits: dict[ReservationKey, PaidCall] = {}
+        self.permits: dict[str, dict[int, CallMoney]] = {}
+        """By gateway and number: the calls that run."""
         self.revision: int | None = None
         """Of the durable record; None: it was not read yet."""
         self.is_claimed = False
@@ -67,19 +70,19 @@ class TenantPurses:
         """What is being written."""
         self.attempted: dict[str, Tranche] | None = None
         """What it may say: whether that was written is not known."""
-        self.adopted: dict[ReservationKey, LimitAsk] = {}
+        self.adopted: dict[ReservationKey, CallMoney] = {}
         """Calls that run, to be taken over once it is read."""
         self.is_urgent = False
         """A call waits for a tranche."""
 
-    def purses_of(self, ask: LimitAsk) -> tuple[Purse, ...]:
+    def purses_of(self, function: str, key: str) -> tuple[Purse, ...]:
         """Those that a call falls under."""
-        payer = ask.function, ask.key
+        payer = function, key
         found = self._payers.get(payer)
         if found is None:
             if len(self._payers) >= PAYERS_AT_MOST:
                 self._payers.clear()
-            found = tuple(purse for purse in self.purses.values() if falls_under(purse.budget, ask))
+            found = tuple([purse for purse in self.purses.values() if falls_under(purse.budget, function, key)])
             self._payers[payer] = found
         return found
 
@@ -89,7 +92,8 @@ class TenantPurses:
 
     def permits_of(self, gateway: str) -> list[ReservationKey]:
         """The calls of a gateway that run."""
-        return [permit for permit in (*self.permits, *self.adopted) if permit[0] == gateway]
+        adopted = [permit for permit in self.adopted if permit[0] == gateway]
+        return [*((gateway, number) for number in self.permits.get(gateway, {})), *adopted]
 
 
 class BudgetHome:
@@ -146,6 +150,10 @@ class BudgetHome:
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def ask(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> PurseVerdict | PurseStanding:
+        """Reserve the money that another gateway asks for, under its permit; as `reserve`."""
+        return self.reserve(tenant, permit[0], money_of(ask, permit[1]))
+
+    def reserve(self, tenant: str, gateway: str, money: CallMoney) -> PurseVerdict | PurseStanding:
         """Reserve a call's money in all budgets that it falls under, or in none; a standing: it is refused."""
         known = self._tenants.get(tenant) or self._known(tenant)
         if not known.is_claimed:
@@ -153,31 +161,32 @@ class BudgetHome:
         at = self._wall()
         if self._budgets_of(tenant) is not known.record or not known.began_at <= at < known.changes_at:
             self._follow(known, at)
-        purses = known.purses_of(ask)
+        purses = known.purses_of(money.function, money.key)
         waits = False
         for purse in purses:
-            verdict = purse.judge(ask.worst if purse.is_hard else _amount(purse, ask))
+            verdict = purse.judge(money.worst if purse.is_hard else _amount(purse, money))
             if verdict is EXHAUSTED:
-                return purse.standing(_amount(purse, ask), at)
+                return purse.standing(_amount(purse, money), at)
             waits = waits or verdict is WAITS
         if waits:
-            return self._wait(known, purses, permit, ask, at)
-        for purse in purses:
-            if purse.is_hard:
-                purse.reserve(permit, ask.worst, at, ask.seconds)
-            else:
-                _reserve(purse, permit, ask, at)
-        if permit not in known.permits:
-            known.permits[permit] = ask, purses, at
+            return self._wait(known, purses, (gateway, money.number), money, at)
+        running = known.permits.get(gateway)
+        if running is None:
+            running = known.permits[gateway] = {}
+        if money.number not in running:
+            running[money.number] = money
+            money.since, money.purses = at, purses
+            for purse in purses:
+                purse.reserve(money, money.worst if purse.is_hard else _amount(purse, money))
         return FITS
 
     def _wait(
-        self, known: TenantPurses, purses: tuple[Purse, ...], permit: ReservationKey, ask: LimitAsk, at: float
+        self, known: TenantPurses, purses: tuple[Purse, ...], permit: ReservationKey, money: CallMoney, at: float
     ) -> PurseVerdict:
         """Have more taken where too little is, unless the ledger has to be heard before."""
         is_urgent = False
         for purse in purses:
-            amount = _amount(purse, ask)
+            amount = _amount(purse, money)
             if purse.judge(amount) is WAITS and not purse.is_waiting_for_ledger:
                 purse.wait_for(permit, amount, at)
                 is_urgent = True
@@ -185,28 +194,34 @@ class BudgetHome:
 
     def ended(self, tenant: str, permit: ReservationKey, spent: int | None) -> bool:
         """A call has ended, and cost `spent`; None: nobody knows. Whether it had money."""
+        gateway, number = permit
+        return self.settle(tenant, gateway, number, spent)
+
+    def settle(self, tenant: str, gateway: str, number: int, spent: int | None) -> bool:
+        """The same, of the permit of a gateway with this number."""
         known = self._tenants.get(tenant)
         if known is None:
             return False
-        running = known.permits.pop(permit, None)
-        if running is None:
-            return known.adopted.pop(permit, None) is not None  # what it cost is within what was taken
+        running = known.permits.get(gateway)
+        money = running.pop(number, None) if running is not None else None
+        if money is None:  # what it cost is within what was taken
+            return bool(known.adopted) and known.adopted.pop((gateway, number), None) is not None
         at = self._wall()
-        for purse in running[1]:
-            purse.settle(permit, spent, at)
+        for purse in money.purses:
+            purse.settle(money, spent, at)
         return True
 
     # -- what runs -------------------------------------------------------------------------------------------------
 
     def take_over(self, tenant: str, permit: ReservationKey, ask: LimitAsk) -> None:
         """A call runs that a former home let in."""
-        known = self._known(tenant)
-        if permit in known.permits:
+        known, (gateway, number) = self._known(tenant), permit
+        if number in known.permits.get(gateway, {}):
             return
         if known.revision is None:
-            known.adopted[permit] = ask
+            known.adopted[permit] = money_of(ask, number)
         else:
-            self._adopt(known, permit, ask)
+            self._adopt(known, gateway, money_of(ask, number))
 
     def release(self, shard: int, gateway: str, upto: int, reported: Collection[int]) -> None:
         """A gateway has told all that runs there: what it did not name has ended, at a price that nobody knows."""
@@ -221,12 +236,14 @@ class BudgetHome:
         for tenant, known in self._tenants.items():
             for permit in known.permits_of(gateway):
                 self.ended(tenant, permit, None)
+            known.permits.pop(gateway, None)
 
-    def _adopt(self, known: TenantPurses, permit: ReservationKey, ask: LimitAsk) -> None:
-        purses = known.purses_of(ask)
-        for purse in purses:
-            purse.take_over(permit, _amount(purse, ask))
-        known.permits[permit] = ask, purses, LONG_SINCE
+    def _adopt(self, known: TenantPurses, gateway: str, money: CallMoney) -> None:
+        money.since, money.seconds = LONG_SINCE, 1.0  # it may have cost all of it
+        money.purses = known.purses_of(money.function, money.key)
+        for purse in money.purses:
+            purse.take_over(money, _amount(purse, money))
+        known.permits.setdefault(gateway, {})[money.number] = money
 
     # -- records ---------------------------------------------------------------------------------------------------
 
@@ -249,8 +266,8 @@ class BudgetHome:
             purse.load(known.begun_with.get(name), at, is_own=is_own)
         self._follow(known, at)
         known.begun_with = found
-        for permit, ask in known.adopted.items():
-            self._adopt(known, permit, ask)
+        for (gateway, _), money in known.adopted.items():
+            self._adopt(known, gateway, money)
         known.adopted.clear()
 
     def on_billed(self, billed: BilledBudgets) -> None:
@@ -342,26 +359,22 @@ class BudgetHome:
             self.on_billed(billed)
 
 
-def falls_under(budget: Budget, ask: LimitAsk) -> bool:
+def falls_under(budget: Budget, function: str, key: str) -> bool:
     """Whether a call counts under a budget."""
-    return budget.function in ("", ask.function) and budget.key in ("", ask.key)
+    return budget.function in ("", function) and budget.key in ("", key)
 
 
 def _adopt_running(known: TenantPurses, purse: Purse) -> None:
     """What runs counts under a budget that is new."""
-    for permit, (ask, purses, since) in known.permits.items():
-        if falls_under(purse.budget, ask):
-            _reserve(purse, permit, ask, since)
-            known.permits[permit] = ask, (*purses, purse), since
+    for running in known.permits.values():
+        for money in running.values():
+            if falls_under(purse.budget, money.function, money.key):
+                purse.reserve(money, _amount(purse, money))
+                money.purses = (*money.purses, purse)
 
 
-def _reserve(purse: Purse, permit: ReservationKey, ask: LimitAsk, since: float) -> None:
-    amount, worst = _amount(purse, ask), ask.worst
-    purse.reserve(permit, amount, since, ask.seconds * amount / worst if worst else 0.0)
-
-
-def _amount(purse: Purse, ask: LimitAsk) -> int:
-    return ask.worst if purse.is_hard else min(ask.worst, ask.likely)
+def _amount(purse: Purse, money: CallMoney) -> int:
+    return money.worst if purse.is_hard else min(money.worst, money.likely)
 
 
 def shortage_of(standing: PurseStanding) -> BudgetShortage:

@@ -19,14 +19,13 @@ from pilotlight_core.model.devices import (
     gpu_price,
 )
 from pilotlight_core.model.messages.call_messages import Spent, lack_ns
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.messages.node_messages import NodeReport
 from pilotlight_core.model.price_book import PURCHASES, TENANT_PRICE, PriceBook, is_of_tenant, unit_charges
 from pilotlight_core.model.spec import UNNAMED_CPU_MILLIS, FunctionSpec, VersionRecord, max_units_of
 from pilotlight_core.model.units import NANO_USD, NS_PER_HOUR, NS_PER_S, WHOLE_DEVICE
+from pilotlight_gateway.budgets.call_money import CallMoney
 
 SCALE = WHOLE_DEVICE * NS_PER_HOUR * NANO_USD
-MONEY: Final = LimitAskKind.MONEY
 NOTHING: Mapping[str, int] = {}
 GIB = 2**30
 MILLION = 10**6
@@ -53,8 +52,6 @@ Payer = tuple[str, str, str]
 NOBODY: Final[Payer] = ("", "", "")
 SpentKind = tuple[str, str, int, int, int]
 """Of starts that pay alike: their price, purchase, and parts of a device, of a core and of a GiB."""
-DearestTerms = tuple[int, int, int, int]
-"""`WorstTerms`, and the tenant's discount."""
 FleetPart = tuple[str, int]
 """The price of a device, and the millionths of it that one container may get."""
 
@@ -68,6 +65,36 @@ class WorstTerms(NamedTuple):
     """The longest least of a start, in nanoseconds."""
     units: int
     """What the units of one call cost at most, in parts (1/`NS_PER_HOUR`) of a nano-dollar."""
+
+
+class DearestTerms:
+    """The terms of a version for a tenant, with its discount; and what was reckoned from them last."""
+
+    __slots__ = ("least", "ns", "off", "rate", "starts", "units", "worst")
+
+    def __init__(self, rate: int, least: int, units: int, off: int, starts: int) -> None:
+        self.rate = rate
+        self.least = least
+        self.units = units
+        self.off = off
+        self.starts = starts
+        self.ns = -1
+        """The time of which `worst` is, with units: most calls of a version have the same."""
+        self.worst = 0
+
+    def worst_of(self, ns: int, *, with_units: bool) -> int:
+        """Nano-dollars of so much time in all."""
+        if with_units and ns == self.ns:
+            return self.worst
+        billed = ns
+        if self.least:  # one start may take nearly all of it, and each other one is billed the least
+            billed = max(ns, self.least) + (self.starts - 1) * self.least
+        listed = self.rate * billed + (self.units if with_units else 0)
+        off = self.off
+        worst = -(-listed * (NANO_USD - off) // PAID_PARTS) if off else -(-listed // LISTED_PARTS)
+        if with_units:
+            self.ns, self.worst = ns, worst
+        return worst
 
 
 class CallPrices:
@@ -118,20 +145,19 @@ class CallPrices:
         spec = version.spec
         return seconds if seconds <= spec.timeout else min(seconds, starts_of(spec) * spec.timeout)
 
-    def ask_of(
+    def money_of(
         self,
-        number: int,
         version: VersionRecord,
         payer: Payer,
         seconds: float,
         *,
         within_s: float | None = None,
         with_units: bool = True,
-    ) -> LimitAsk:
-        """The ask for a call's money, as `worst_of`."""
+    ) -> CallMoney:
+        """What a call asks for, as `worst_of`."""
         tenant, function, key = payer
         worst = self.worst_of(version, seconds, tenant, within_s=within_s, with_units=with_units)
-        return LimitAsk(number, tenant, function, 0.0, MONEY, worst, self.likely(version.id, worst), key, seconds)
+        return CallMoney(tenant, function, key, worst, self.likely(version.id, worst), seconds)
 
     def worst_of(
         self,
@@ -154,12 +180,9 @@ class CallPrices:
         """
         self._refresh()
         terms = None if self._changes else self._present.get((version.id, tenant))
-        rate, least, units, off = terms or self._dearest(version, tenant, seconds if within_s is None else within_s)
-        ns = round(seconds * NS_PER_S)
-        if least:  # one start may take nearly all of it, and each other one is billed the least
-            ns = max(ns, least) + (starts_of(version.spec) - 1) * least
-        listed = rate * ns + (units if with_units else 0)
-        return -(-listed * (NANO_USD - off) // PAID_PARTS) if off else -(-listed // LISTED_PARTS)
+        if terms is None:
+            terms = self._dearest(version, tenant, seconds if within_s is None else within_s)
+        return terms.worst_of(int(seconds * NS_PER_S + 0.5), with_units=with_units)
 
     def covers(self, reserved: VersionRecord, other: VersionRecord, seconds: float, tenant: str) -> bool:
         """Whether what was reserved for a tenant's call that has so many seconds is enough for another version too.
@@ -185,7 +208,9 @@ class CallPrices:
         if found is None:
             if len(self._present) >= KNOWN_AT_MOST:
                 self._present.clear()
-            found = self._present[which] = (*self._terms(version), self._book.discount(tenant))
+            rate, least, units = self._terms(version)
+            off, starts = self._book.discount(tenant), starts_of(version.spec)
+            found = self._present[which] = DearestTerms(rate, least, units, off, starts)
         return found
 
     def _dearest_of_changes(self, version: VersionRecord, tenant: str, begun: int, last: int) -> DearestTerms:
@@ -200,7 +225,7 @@ class CallPrices:
             if len(self._changing) >= KNOWN_AT_MOST:
                 self._changing.clear()
             rate, least, units = (max(kind) for kind in zip(*each, strict=True))
-            found = self._changing[which] = rate, least, units, off
+            found = self._changing[which] = DearestTerms(rate, least, units, off, starts_of(version.spec))
         return found
 
     def rate(self, version: VersionRecord) -> int:

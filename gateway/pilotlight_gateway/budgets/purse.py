@@ -17,10 +17,9 @@ has cost is no part of it once the call has ended.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import structlog
@@ -35,6 +34,7 @@ from pilotlight_core.model.money.budgets import (
     Tranche,
     span_of,
 )
+from pilotlight_gateway.budgets.call_money import CallMoney
 
 PART = 100
 """A tranche is at least this part of its budget."""
@@ -50,12 +50,12 @@ UNHEARD_S = 10.0
 """Seconds after which a new purse decides by what is known, though the ledger was not heard."""
 LARGEST_KEPT_S = 30.0
 """A tranche has room for the largest worst case that was asked for in so many seconds, or twice as many."""
-LONG_SINCE = -NEVER_ENDS
+LONG_SINCE: Final = -NEVER_ENDS
 RETRIED_S = 0.05
 """A call that waits for a tranche asks again after so many seconds, not sooner."""
 
 MOST_PRESUMPTIONS = 16
-HARD = BudgetMode.HARD
+HARD: Final = BudgetMode.HARD
 
 log = structlog.get_logger(__name__)
 ReservationKey = tuple[str, int]
@@ -69,15 +69,15 @@ class Presumption(NamedTuple):
     settled_at: float
 
 
-PurseReservation = tuple[int, float, float]
-"""The money of a call that runs: its amount; the unix seconds at which it was let in; the seconds after which it can
-have cost the amount, 0.0: nobody knows, and none of the ledger's is taken for its. Plain, as each call makes one."""
-
-
 class PurseVerdict(Enum):
     FITS = 0
     WAITS = 1  # for the next tranche, or for the ledger
     EXHAUSTED = 2
+
+
+FITS: Final = PurseVerdict.FITS
+WAITS: Final = PurseVerdict.WAITS
+EXHAUSTED: Final = PurseVerdict.EXHAUSTED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,10 +98,10 @@ class Purse:
     """One budget in its present period."""
 
     __slots__ = (
-        "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_inherited_at", "_is_noted",
-        "_largest", "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions", "_recent", "_reserved",
-        "_reserved_sum", "_taken", "_told", "_told_at", "_waiters", "_waiting", "_waiting_now", "_waiting_since",
-        "budget", "certain", "is_hard", "is_heard", "span",
+        "_begins", "_billed_calls", "_billed_upto", "_born", "_carried", "_excess", "_granted", "_inherited_at",
+        "_is_noted", "_largest", "_largest_before", "_largest_since", "_other", "_presumed", "_presumptions",
+        "_recent", "_reserved", "_reserved_sum", "_taken", "_told", "_told_at", "_waiters", "_waiting",
+        "_waiting_now", "_waiting_since", "budget", "certain", "is_hard", "is_heard", "span",
     )  # fmt: skip
 
     def __init__(self, budget: Budget, at: float) -> None:
@@ -109,9 +109,12 @@ class Purse:
         self.is_hard = budget.mode is HARD
         """Whether the worst case of each call is reserved."""
         self.span = span_here(budget, at)
-        self._reserved: dict[ReservationKey, PurseReservation] = {}
+        self._begins = self.span.begins
+        """The same, for each call."""
+        self._reserved: dict[CallMoney, int] = {}
+        """What is held for each call that runs."""
         self._reserved_sum = 0
-        self._carried: set[ReservationKey] = set()
+        self._carried: set[CallMoney] = set()
         """Calls that may have begun in an earlier period."""
         self._largest = self._largest_before = 0
         """The largest worst cases that were asked for: since `_largest_since`, and before."""
@@ -166,22 +169,16 @@ class Purse:
         """Whether nothing is to be done here until the ledger is heard."""
         return self._is_noted and not self.is_heard
 
-    def holds(self, key: ReservationKey) -> bool:
-        return key in self._reserved
-
-    def permits(self) -> Iterator[ReservationKey]:
-        return iter(self._reserved)
-
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def judge(self, worst: int) -> PurseVerdict:
         """Whether a call may begin that costs at most `worst`."""
         used = self.certain + self._presumed + self._reserved_sum + self._excess + worst
         if used + self._other > self.budget.amount:
-            return PurseVerdict.EXHAUSTED
+            return EXHAUSTED
         if used > self._granted or not self.is_heard:
-            return PurseVerdict.WAITS
-        return PurseVerdict.FITS
+            return WAITS
+        return FITS
 
     def wait_for(self, key: ReservationKey, worst: int, at: float) -> None:
         """Take so much more with the next tranche."""
@@ -195,38 +192,33 @@ class Purse:
         self._waiting = max(self._waiting, self._waiting_now)
         self._largest = max(self._largest, worst)
 
-    def reserve(self, key: ReservationKey, worst: int, since: float = NEVER_ENDS, spent_after_s: float = 0.0) -> None:
-        """Keep the worst case of a call that was let in `since`, on top of what it has."""
-        if since < self.span.begins:
-            self._carried.add(key)
-        had = self._reserved.get(key)
-        if had is None:
-            self._reserved[key] = worst, since, spent_after_s
-        else:
-            self._reserved[key] = had[0] + worst, had[1], had[2] + spent_after_s
-        self._reserved_sum += worst
-        if worst > self._largest:
-            self._largest = worst
+    def reserve(self, money: CallMoney, amount: int) -> None:
+        """Keep so much for a call that was let in."""
+        if money.since < self._begins:
+            self._carried.add(money)
+        self._reserved[money] = amount
+        self._reserved_sum += amount
+        if amount > self._largest:
+            self._largest = amount
 
-    def take_over(self, key: ReservationKey, worst: int) -> None:
+    def take_over(self, money: CallMoney, amount: int) -> None:
         """A call runs that a former home let in, nobody knows when: it may have cost all of it, or some of it in an
         earlier period."""
-        if key not in self._reserved:
-            self.reserve(key, worst, LONG_SINCE, 1.0)
-            self._shrink_presumed(worst)
+        if money not in self._reserved:
+            self.reserve(money, amount)
+            self._shrink_presumed(amount)
 
-    def settle(self, key: ReservationKey, spent: int | None, at: float) -> None:
+    def settle(self, money: CallMoney, spent: int | None, at: float) -> None:
         """A call has ended, and cost `spent`; None: nobody knows. Unknown calls are ignored."""
-        had = self._reserved.pop(key, None)
-        if had is None:
+        worst = self._reserved.pop(money, None)
+        if worst is None:
             return
-        worst = had[0]
         self._reserved_sum -= worst
         if self._excess:  # what the ledger has of it beyond what it could have cost is known now
             known = worst if spent is None else spent
-            self._excess = max(0, self._excess - known + _most_at(had, self._billed_upto + AHEAD_S))
-        if self._carried and key in self._carried:  # a part of it may be of the period before
-            self._carried.discard(key)
+            self._excess = max(0, self._excess - known + _most_at(money, worst, self._billed_upto + AHEAD_S))
+        if self._carried and money in self._carried:  # a part of it may be of the period before
+            self._carried.discard(money)
             self._presume(worst if spent is None else spent, at)
         elif spent is None:
             self._presume(worst, at)
@@ -286,7 +278,7 @@ class Purse:
         if span != self.span:
             # Of what comes after it nothing can have been granted but to what runs.
             is_next = span.begins >= self.span.ends
-            self.span = span
+            self.span, self._begins = span, span.begins
             self._carried.update(self._reserved)
             self._begin_period(at, is_heard=is_next)
 
@@ -336,7 +328,7 @@ class Purse:
         known = self.certain + self._presumed
         if self._billed_calls > known:
             upto = self._billed_upto + AHEAD_S
-            known += sum(_most_at(one, upto) for one in self._reserved.values())
+            known += sum([_most_at(one, amount, upto) for one, amount in self._reserved.items()])
         self._excess = max(0, self._billed_calls - known)
 
     # -- tranches --------------------------------------------------------------------------------------------------
@@ -391,13 +383,13 @@ class Purse:
                 self._told, self._told_at = (*self._told, percent), (*self._told_at, at)
 
 
-def _most_at(reserved: PurseReservation, at: float) -> int:
-    """The most that a call can have cost by then."""
-    amount, since, spent_after_s = reserved
-    ran_s = at - since
-    if ran_s <= 0.0 or spent_after_s <= 0.0:
+def _most_at(money: CallMoney, amount: int, at: float) -> int:
+    """The most of what is held for a call that it can have cost by then."""
+    ran_s, seconds = at - money.since, money.seconds
+    if ran_s <= 0.0 or seconds <= 0.0:
         return 0
-    return amount if ran_s >= spent_after_s else int(amount * ran_s / spent_after_s)
+    # It can have cost its worst case after all its seconds, of which less may be held.
+    return amount if ran_s >= seconds else min(amount, int(money.worst * ran_s / seconds))
 
 
 def span_here(budget: Budget, at: float) -> BudgetSpan:

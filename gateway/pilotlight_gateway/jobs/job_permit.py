@@ -11,11 +11,12 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.token_asks import TokenAsk, token_ask
@@ -115,13 +116,14 @@ class JobPermit:
         admission.money.append(money)
         return 0.0
 
-    async def _ask_money(self, policy: LimitPolicy) -> MoneyAdmission | None:
+    async def _ask_money(self, policy: LimitPolicy) -> CallMoney | None:
         """Ask for the money of the run, of its whole timeout; None: it needs none."""
         prices = self._prices
         if not policy.budgets or prices is None:
             return None
-        payer, number = (self._tenant, self._function, self._key), self._limits.new_number()
-        return await self._limits.reserve(prices.ask_of(number, self._version, payer, self._seconds), policy)
+        money = prices.money_of(self._version, (self._tenant, self._function, self._key), self._seconds)
+        await self._limits.reserve(money, policy)
+        return money
 
     def settle(self, usage: CallUsage) -> None:
         """The run is over: give its place back and count its cost, once no start of it runs on."""

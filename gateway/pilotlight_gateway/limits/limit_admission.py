@@ -8,13 +8,13 @@ from typing import Final
 
 from pilotlight_core.model.errors import PilotlightError, Unavailable
 from pilotlight_core.model.messages.limiting import (
-    UNKNOWN_COST,
     LimitAnswer,
     LimitAsk,
     LimitAskKind,
     LimitEnd,
     LimitVerdict,
 )
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
@@ -53,7 +53,7 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
-        self.money: list[MoneyAdmission] = []
+        self.money: list[CallMoney] = []
         """The asks for money: of a stream one for each of its steps."""
         self._end = end
 
@@ -91,34 +91,6 @@ class Admission:
         return LimitEnd(self.answer.number, self.tenant, self.function, more)
 
 
-class MoneyAdmission:
-    """The money of a call, or of one of its steps. If it is not refused, its owner calls `end` exactly once."""
-
-    __slots__ = ("_end", "_number", "asked", "error")
-
-    def __init__(
-        self,
-        asked: LimitAsk,
-        number: int = 0,
-        end: Callable[[LimitEnd], None] | None = None,
-        error: PilotlightError | None = None,
-    ) -> None:
-        self.asked = asked
-        self._number = number
-        """Of the ask that was answered."""
-        self._end = end
-        self.error = error
-        """Why the call may not begin; None: it may."""
-
-    def end(self, spent: int | None) -> None:
-        """It cost so many nano-dollars; None: nobody knows."""
-        end, self._end = self._end, None
-        if end is not None:
-            asked = self.asked
-            cost = UNKNOWN_COST if spent is None else spent
-            end(LimitEnd(self._number, asked.tenant, asked.function, 0.0, 0.0, cost))
-
-
 def admission_of(
     asked: LimitAsk, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[Admission, float | None], None]
 ) -> Admission:
@@ -129,13 +101,12 @@ def admission_of(
     return Admission(tenant, function, policy, answer=answer, end=end, part=part)
 
 
-def money_by(
-    asked: LimitAsk, policy: LimitPolicy, answer: LimitAnswer, end: Callable[[LimitEnd], None]
-) -> MoneyAdmission:
-    """The money that a home has answered with; `end` tells the home what it cost."""
-    if answer.verdict is REFUSED:
-        return MoneyAdmission(asked, error=refused(answer, policy, asked.tenant))
-    return MoneyAdmission(asked, answer.number, end)
+def refuse_money(money: CallMoney, policy: LimitPolicy, answer: LimitAnswer) -> bool:
+    """Note why the home refuses a call its money; False: it does not."""
+    if answer.verdict is not REFUSED:
+        return False
+    money.error = refused(answer, policy, money.tenant)
+    return True
 
 
 def settle_admission(
@@ -182,9 +153,8 @@ def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: st
     if usage.lost:
         first.end(None)
     else:
-        asked = first.asked
-        tenant = asked.tenant
-        cost = prices.cost(usage.spent, (tenant, asked.function, asked.key), tenant, usage.sold)
+        tenant = first.tenant
+        cost = prices.cost(usage.spent, (tenant, first.function, first.key), tenant, usage.sold)
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)

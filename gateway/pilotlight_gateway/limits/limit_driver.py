@@ -14,6 +14,7 @@ import msgspec
 from pilotlight_core.bus import NO_RESPONDERS, Handler
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import (
+    UNKNOWN_COST,
     HeldPermits,
     Holdings,
     HoldingsWanted,
@@ -27,6 +28,7 @@ from pilotlight_core.model.messages.limiting import (
 )
 from pilotlight_core.model.timers import Timers
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_money import CallMoney, money_of
 from pilotlight_gateway.cluster.driver_port import NEVER, SOON, DriverPort
 from pilotlight_gateway.cluster.router import home_of
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
@@ -95,6 +97,8 @@ class LimitDriver:
         """By the name of an ask: its next attempt or its end."""
         self._held: dict[int, dict[int, LimitAsk]] = {}
         """Shard -> number -> what was asked."""
+        self._paid: dict[int, dict[int, CallMoney]] = {}
+        """Shard -> number -> the money of calls that run."""
         self._reported: dict[int, int] = {}
         """Shard -> epoch of the last home that got a report; answers of older homes are void."""
         self._alive: set[str] = set()
@@ -197,6 +201,42 @@ class LimitDriver:
         self._note_held(shard, asked, answer)
         return answer
 
+    def reserve_here(self, money: CallMoney) -> LimitAnswer | None:
+        """Reserve the money of a call if its home is here; None: it is let in, and `settle` is called at its end.
+
+        An answer that is not decided counts nothing: its home has to be asked.
+        """
+        self._number += 1
+        number = money.number = self._number
+        shard, at = subjects.shard_of(money.tenant), self._port.clock()
+        epoch = self._ownership.mine(shard, at)
+        if epoch is None:
+            return LimitAnswer(number, NOT_HOME)
+        if self._home.epoch(shard) != epoch:
+            self.refresh()
+        wrong = self._home.reserve(shard, self._gateway, money)
+        if wrong is None:
+            paid = self._paid.get(shard)
+            if paid is None:
+                paid = self._paid[shard] = {}
+            paid[number] = money
+        return wrong
+
+    def settle(self, money: CallMoney, spent: int | None) -> None:
+        """A call that was let in with money has ended, and cost `spent`; None: nobody knows."""
+        shard = subjects.shard_of(money.tenant)
+        paid = self._paid.get(shard)
+        if paid is None or paid.pop(money.number, None) is None:
+            return
+        at = self._port.clock()
+        if self._ownership.mine(shard, at) is None:
+            home = home_of(self._ownership, self._gateway, shard, at)
+            if home is not None and home != self._gateway:  # None: our lease has lapsed, and may hold again
+                cost = UNKNOWN_COST if spent is None else spent
+                self._outbox.end(home, LimitEnd(money.number, money.tenant, money.function, spent=cost))
+                return
+        self._home.settle(shard, self._gateway, money, spent)
+
     def ask(self, asked: LimitAsk, then: Callable[[LimitAnswer | None], None]) -> PendingAsk:
         """Ask the home until it decides. A caller that stops waiting calls `forget`."""
         self._number += 1
@@ -222,12 +262,12 @@ class LimitDriver:
     def drop(self, asked: LimitAsk, answer: LimitAnswer) -> None:
         """Give back the permit of a call whose caller left before the answer."""
         if asked.part is MONEY:
-            self.ended(_unspent(asked, answer.number))
+            self.settle(money_of(asked, answer.number), 0)
         else:
             self._no_longer_held(subjects.shard_of(asked.tenant), answer.number)
 
     def ended(self, end: LimitEnd) -> None:
-        """An admitted call has ended."""
+        """An admitted call has ended: free its permit."""
         shard = subjects.shard_of(end.tenant)
         if not self._no_longer_held(shard, end.number) and not (end.correction or end.tokens):
             return
@@ -237,7 +277,7 @@ class LimitDriver:
             if home is not None and home != self._gateway:  # None: our lease has lapsed, and may hold again
                 self._outbox.end(home, end)
                 return
-        self._home.ended(shard, self._gateway, end, at)
+        self._home.release(shard, self._gateway, end, at)
 
     def wait(self, tenant: str) -> float:
         shard = subjects.shard_of(tenant)
@@ -281,7 +321,9 @@ class LimitDriver:
 
     def _note_held(self, shard: int, asked: LimitAsk, answer: LimitAnswer) -> None:
         # By the answer, not the policy: the home may know a limit that is newer than the call.
-        if answer.holds:
+        if answer.holds and asked.part is MONEY:
+            self._paid.setdefault(shard, {})[answer.number] = money_of(asked, answer.number)
+        elif answer.holds:
             held = self._held.get(shard)
             if held is None:
                 held = self._held[shard] = {}
@@ -363,7 +405,7 @@ class LimitDriver:
                     self._report_holdings(shard, epoch, message.home)
 
     def _report_all_holdings(self) -> None:
-        for shard in self._held:
+        for shard in self._held.keys() | self._paid.keys():
             if (owner := self._ownership.owner(shard)) is not None:
                 self._report_holdings(shard, owner.epoch, owner.gateway)
 
@@ -374,7 +416,7 @@ class LimitDriver:
             shard=shard,
             epoch=epoch,
             upto=self._number,
-            held=held_permits(self._held.get(shard, {})),
+            held=held_permits(self._held.get(shard, {}), self._paid.get(shard, {})),
             pending=tuple(number for number, ask in self._asked.items() if ask.shard == shard),
         )
         if home == self._gateway:
@@ -384,22 +426,29 @@ class LimitDriver:
             self._outbox.send(subjects.limits(self._region, home), holdings)
 
 
-def held_permits(held: Mapping[int, LimitAsk]) -> tuple[HeldPermits, ...]:
+def held_permits(held: Mapping[int, LimitAsk], paid: Mapping[int, CallMoney]) -> tuple[HeldPermits, ...]:
     """What runs, by who asked for what: permits, and money."""
-    running: defaultdict[tuple[str, str, str, bool], list[int]] = defaultdict(list)
+    running: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
+    paying: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for number, asked in held.items():
-        running[asked.tenant, asked.function, asked.key, asked.part is MONEY].append(number)
-    return tuple(
+        running[asked.tenant, asked.function, asked.key].append(number)
+    for number, money in paid.items():
+        paying[money.tenant, money.function, money.key].append(number)
+    permits = [
+        HeldPermits(tenant, function, tuple(numbers), key=key) for (tenant, function, key), numbers in running.items()
+    ]
+    of_money = [
         HeldPermits(
             tenant,
             function,
             tuple(numbers),
-            tuple(held[number].worst for number in numbers) if of_money else (),
-            tuple(held[number].likely for number in numbers) if of_money else (),
+            tuple([paid[number].worst for number in numbers]),
+            tuple([paid[number].likely for number in numbers]),
             key,
         )
-        for (tenant, function, key, of_money), numbers in running.items()
-    )
+        for (tenant, function, key), numbers in paying.items()
+    ]
+    return (*permits, *of_money)
 
 
 def _unspent(asked: LimitAsk, number: int) -> LimitEnd:

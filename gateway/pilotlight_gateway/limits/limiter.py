@@ -13,15 +13,16 @@ from mypy_extensions import mypyc_attr
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.limiting import LimitAnswer, LimitAsk, LimitAskKind
+from pilotlight_core.model.money.budgets import BudgetsRecord
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_money import CallMoney, TellEnd
 from pilotlight_gateway.cluster.driver_port import BusDriverPort
 from pilotlight_gateway.cluster.shard_ownership import ShardOwnership
 from pilotlight_gateway.limits.lease_watch import LeaseWatch
 from pilotlight_gateway.limits.limit_admission import (
     Admission,
-    MoneyAdmission,
     admission_of,
-    money_by,
+    refuse_money,
     unreachable,
 )
 from pilotlight_gateway.limits.limit_driver import LimitDriver
@@ -43,7 +44,9 @@ class HomeLimiter:
         gateway: str,
         clock: Callable[[], float] = time.monotonic,
         budgets: BudgetHome | None = None,
+        budgeted: dict[str, BudgetsRecord] | None = None,
     ) -> None:
+        """`budgeted`: by tenant what is set now; `record_changed` keeps it."""
         self._loop = bus.loop
         self._ownership = ownership
         self.policy = policies
@@ -52,8 +55,8 @@ class HomeLimiter:
         self.driver = LimitDriver(
             self._port, ownership, policies, self._renewals.of, region=region, gateway=gateway, budgets=budgets
         )
-        self._budgeted: set[str] = set()
-        """Tenants with budgets."""
+        self._settle: TellEnd = self.driver.settle
+        self._budgeted: dict[str, BudgetsRecord] = {} if budgeted is None else budgeted
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> None:
@@ -83,9 +86,10 @@ class HomeLimiter:
         """A record of the registry has changed; call it after the policies know."""
         kind, _, name = key.partition(".")
         if kind == "budget":
-            self._budgeted.discard(name)
-            if record is not None:
-                self._budgeted.add(name)
+            if isinstance(record, BudgetsRecord):
+                self._budgeted[name] = record
+            else:
+                self._budgeted.pop(name, None)
         elif kind in ("limits", "tenant"):
             self.driver.limits_changed(subjects.shard_of(name), name)
         elif kind == "tier":
@@ -114,20 +118,21 @@ class HomeLimiter:
         answer = self.driver.ask_here(asked)
         return admission_of(asked, policy, answer, self._ended) if answer is not None else None
 
-    def new_number(self) -> int:
-        return self.driver.new_number()
-
-    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
-        answer = self.driver.ask_here(asked)
-        return money_by(asked, policy, answer, self.driver.ended) if answer is not None else None
-
-    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
-        if (admission := self.reserve_now(asked, policy)) is not None:
-            return admission
-        answer = await self._ask(asked)
+    def reserve_now(self, money: CallMoney, policy: LimitPolicy) -> bool:
+        answer = self.driver.reserve_here(money)
         if answer is None:
-            return MoneyAdmission(asked, error=unreachable(self.driver.wait(asked.tenant)))
-        return money_by(asked, policy, answer, self.driver.ended)
+            money.let_in(money.number, self._settle)
+            return True
+        return refuse_money(money, policy, answer)
+
+    async def reserve(self, money: CallMoney, policy: LimitPolicy) -> None:
+        if self.reserve_now(money, policy):
+            return
+        answer = await self._ask(money.ask())
+        if answer is None:
+            money.error = unreachable(self.driver.wait(money.tenant))
+        elif not refuse_money(money, policy, answer):
+            money.let_in(answer.number, self._settle)
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL

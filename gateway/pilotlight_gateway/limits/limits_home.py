@@ -30,7 +30,8 @@ from pilotlight_core.model.messages.limiting import (
     LimitVerdict,
 )
 from pilotlight_gateway.budgets.budget_home import BudgetHome, shortage_of
-from pilotlight_gateway.budgets.purse import PurseStanding, PurseVerdict
+from pilotlight_gateway.budgets.call_money import CallMoney, money_of
+from pilotlight_gateway.budgets.purse import FITS, PurseStanding
 from pilotlight_gateway.limits.account import EpochRange, LimitAccount
 from pilotlight_gateway.limits.gcra import instant
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, LimitScope, PolicyOf
@@ -45,7 +46,6 @@ SUBMISSION: Final = LimitAskKind.SUBMISSION
 TOKENS: Final = LimitAskKind.TOKENS
 MONEY: Final = LimitAskKind.MONEY
 GRANTED: Final = LimitVerdict.GRANTED
-FITS: Final = PurseVerdict.FITS
 BUDGET = "budget"
 """The limit that a call without money violates."""
 
@@ -159,34 +159,55 @@ class LimitHome:
         return LimitAnswer(number, GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
     def _ask_money(self, state: LimitShard, gateway: str, ask: LimitAsk) -> LimitAnswer:
+        wrong = self._reserve(state, gateway, money_of(ask))
+        return wrong or LimitAnswer(ask.number, GRANTED, state.epoch, holds=self._budgets is not None)
+
+    def reserve(self, shard: int, gateway: str, money: CallMoney) -> LimitAnswer | None:
+        """Reserve the money of a call of this process, as `ask` does; None: it is let in."""
+        state = self._shards.get(shard)
+        if state is None:
+            return LimitAnswer(money.number, LimitVerdict.NOT_HOME)
+        return self._reserve(state, gateway, money)
+
+    def _reserve(self, state: LimitShard, gateway: str, money: CallMoney) -> LimitAnswer | None:
         if self._budgets is None:
-            return LimitAnswer(ask.number, GRANTED, state.epoch)
+            return None
+        number = money.number
         if state.unreported:
-            return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
-        found = self._budgets.ask(ask.tenant, (gateway, ask.number), ask)
+            return LimitAnswer(number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+        found = self._budgets.reserve(money.tenant, gateway, money)
         if found is FITS:
             self._granted += 1
-            return LimitAnswer(ask.number, GRANTED, state.epoch, 0.0, (), "", 0.0, True)  # noqa: FBT003 - by name it
+            return None
         if isinstance(found, PurseStanding):
             self._refused += 1
             wait_s = found.wait_s if found.wait_s is not None else 0.0
             return LimitAnswer(
-                ask.number, LimitVerdict.REFUSED, state.epoch, wait_s, (BUDGET,), shortage=shortage_of(found)
+                number, LimitVerdict.REFUSED, state.epoch, wait_s, (BUDGET,), shortage=shortage_of(found)
             )
-        return LimitAnswer(ask.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+        return LimitAnswer(number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+
+    def settle(self, shard: int, gateway: str, money: CallMoney, spent: int | None) -> None:
+        """A call of this process with money has ended, and cost `spent`; None: nobody knows."""
+        if self._budgets is not None and shard in self._shards:
+            self._budgets.settle(money.tenant, gateway, money.number, spent)
 
     def ended(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
+        """A call of another gateway has ended: free its permit, or settle its money."""
+        if self._budgets is not None and shard in self._shards:
+            spent = end.spent if end.spent != UNKNOWN_COST else None
+            if self._budgets.settle(end.tenant, gateway, end.number, spent):
+                return  # an ask has a number of its own
+        self.release(shard, gateway, end, at)
+
+    def release(self, shard: int, gateway: str, end: LimitEnd, at: float) -> None:
         """Free the permit of a call and count the correction of its cost."""
         if (state := self._shards.get(shard)) is None:
             return
-        key = gateway, end.number
-        if self._budgets is not None:
-            spent = end.spent if end.spent != UNKNOWN_COST else None
-            if self._budgets.ended(end.tenant, key, spent):
-                return  # an ask has a number of its own
         now = instant(at)
         held = state.permits.get(gateway)
         if held is not None and (accounts := held.pop(end.number, None)) is not None:
+            key = gateway, end.number
             for account in accounts:
                 account.permits.leave(key, at)
         if end.correction or end.tokens:

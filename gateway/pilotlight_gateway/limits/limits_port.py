@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from pilotlight_core.model.limits import UNLIMITED
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitEnd, LimitVerdict
+from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind, LimitEnd
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.limits.limit_admission import (
     Admission,
-    MoneyAdmission,
     admission_of,
-    money_by,
+    refuse_money,
     unreachable,
 )
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, PolicyOf, policy_of
@@ -45,16 +45,12 @@ class Limiter(Protocol):
         """
         ...
 
-    def new_number(self) -> int:
-        """The number of an ask that is made now."""
+    def reserve_now(self, money: CallMoney, policy: LimitPolicy) -> bool:
+        """As `reserve`; False: its home has to be asked, and nothing is reserved."""
         ...
 
-    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
-        """As `reserve`, if the home is here and decides at once; else None, and nothing is reserved."""
-        ...
-
-    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
-        """Ask for the money of a call that has been let in and read; it is ended as those of `admit`."""
+    async def reserve(self, money: CallMoney, policy: LimitPolicy) -> None:
+        """Ask for the money of a call that has been let in and read. Without an error, its owner calls `end` once."""
         ...
 
 
@@ -95,21 +91,26 @@ class MemoryLimiter:
         asked = LimitAsk(self.new_number(), tenant, function, cost, part)
         return admission_of(asked, policy, self.home.ask(0, "", asked, self._clock()), self._ended)
 
-    async def reserve(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission:
+    async def reserve(self, money: CallMoney, policy: LimitPolicy) -> None:
         for _ in range(TRIES):
-            if (admission := self.reserve_now(asked, policy)) is not None:
-                return admission
-        return MoneyAdmission(asked, error=unreachable(0.25))
+            if self.reserve_now(money, policy):
+                return
+        money.error = unreachable(0.25)
 
     def new_number(self) -> int:
         self._number += 1
         return self._number
 
-    def reserve_now(self, asked: LimitAsk, policy: LimitPolicy) -> MoneyAdmission | None:
-        answer = self.home.ask(0, "", asked, self._clock())
-        if answer.verdict in (LimitVerdict.GRANTED, LimitVerdict.REFUSED):
-            return money_by(asked, policy, answer, self._report)
-        return None
+    def reserve_now(self, money: CallMoney, policy: LimitPolicy) -> bool:
+        money.number = self.new_number()
+        answer = self.home.reserve(0, "", money)
+        if answer is None:
+            money.let_in(money.number, self._settle)
+            return True
+        return refuse_money(money, policy, answer)
+
+    def _settle(self, money: CallMoney, spent: int | None) -> None:
+        self.home.settle(0, "", money, spent)
 
     def _ended(self, admission: Admission, amount: float | None) -> None:
         if (end := admission.end_with(amount)) is not None:

@@ -20,6 +20,7 @@ from pilotlight_core.model.messages.limiting import (
 from pilotlight_core.model.money.budgets import BilledBudgets, BilledSpending
 from pilotlight_core.model.subjects import shard_of
 from pilotlight_gateway.budgets.budget_home import BudgetHome
+from pilotlight_gateway.budgets.call_money import money_of
 from pilotlight_gateway.budgets.purse import BILLED_AFTER_S, SETTLED_AFTER_S
 from pilotlight_gateway.limits.limit_driver import held_permits
 from pilotlight_gateway.limits.limit_policy import policy_of
@@ -54,8 +55,9 @@ class Races:
         self.home = LimitHome(lambda _, __: policy, self.budgets)
         self.home.begin(SHARD, self.epoch, self.at, GATEWAYS)
         for name, running in self.running.items():
+            paid = {number: money_of(asked) for number, asked in running.items()}
             told = Holdings(
-                gateway=name, shard=SHARD, epoch=self.epoch, upto=self.number, held=held_permits(running)
+                gateway=name, shard=SHARD, epoch=self.epoch, upto=self.number, held=held_permits({}, paid)
             )  # fmt: skip
             self.home.on_holdings(told, self.at)
 

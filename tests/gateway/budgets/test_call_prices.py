@@ -154,9 +154,10 @@ def test_an_ask_has_the_worst_and_the_likely() -> None:
     prices, version = CallPrices(BOOK), version_record(spec(gpu=(GpuAsk("L4"),)))
     for _ in range(20):
         prices.learn(version.id, 7)
-    asked = prices.ask_of(3, version, ("acme", "own:zoo.chat", "k1"), 36.0)
+    money = prices.money_of(version, ("acme", "own:zoo.chat", "k1"), 36.0)
+    money.number = 3
     worst = prices.worst_of(version, 36.0, "acme")
-    assert asked == LimitAsk(3, "acme", "own:zoo.chat", 0.0, LimitAskKind.MONEY, worst, 7, "k1", 36.0)
+    assert money.ask() == LimitAsk(3, "acme", "own:zoo.chat", 0.0, LimitAskKind.MONEY, worst, 7, "k1", 36.0)
 
 
 def test_what_a_call_may_count_at_most_is_reserved() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
-from pilotlight_core.model.money.budgets import BilledSpending, Budget, BudgetPeriod, Tranche
+from pilotlight_core.model.money.budgets import NEVER_ENDS, BilledSpending, Budget, BudgetPeriod, Tranche
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.budgets.purse import (
     BILLED_AFTER_S,
     LARGEST_KEPT_S,
@@ -18,9 +20,24 @@ from tests.gateway.budgets.stored_tranches import NOON, budget
 FITS, WAITS, EXHAUSTED = PurseVerdict.FITS, PurseVerdict.WAITS, PurseVerdict.EXHAUSTED
 
 
-def key(number: int) -> tuple[str, int]:
-    """A call."""
-    return "g1", number
+@lru_cache(10_000)
+def call(number: int) -> CallMoney:
+    """A call, the same for each number."""
+    return CallMoney("acme", "acme:zoo.chat", "k1", 0, 0, 0.0, number)
+
+
+def reserve(purse: Purse, number: int, worst: int, since: float = NEVER_ENDS, seconds: float = 0.0) -> None:
+    """Let a call in that can have cost its worst case after so many seconds."""
+    money = call(number)
+    money.worst, money.since, money.seconds = worst, since, seconds
+    purse.reserve(money, worst)
+
+
+def take_over(purse: Purse, number: int, worst: int) -> None:
+    """A call that a former home let in."""
+    money = call(number)
+    money.worst, money.since, money.seconds = worst, -NEVER_ENDS, 1.0
+    purse.take_over(money, worst)
 
 
 def new_purse(amount: int, **more: object) -> Purse:
@@ -46,11 +63,11 @@ def admit(purse: Purse, number: int, worst: int) -> PurseVerdict:
     """Ask for one call as the home does, with tranches that come at once."""
     verdict = purse.judge(worst)
     if verdict is WAITS:
-        purse.wait_for(key(number), worst, NOON)
+        purse.wait_for(("g1", number), worst, NOON)
         purse.written(purse.next_tranche(NOON))
         verdict = purse.judge(worst)
     if verdict is FITS:
-        purse.reserve(key(number), worst)
+        reserve(purse, number, worst)
     return verdict
 
 
@@ -58,10 +75,10 @@ def test_worst_cases_that_fit_are_granted_and_no_more() -> None:
     """A budget for ten has ten at a time; what one did not need is there for the next."""
     purse = purse_of(1_000)
     assert [admit(purse, number, 100) for number in range(11)] == [FITS] * 10 + [EXHAUSTED]
-    purse.settle(key(3), 1, NOON)
+    purse.settle(call(3), 1, NOON)
     assert admit(purse, 11, 100) is EXHAUSTED
-    purse.settle(key(4), 0, NOON)
-    purse.settle(key(4), 0, NOON)  # once
+    purse.settle(call(4), 0, NOON)
+    purse.settle(call(4), 0, NOON)  # once
     assert admit(purse, 12, 100) is FITS
     assert (purse.certain, purse.reserved, purse.used) == (1, 900, 901)
 
@@ -75,18 +92,18 @@ def test_nothing_is_granted_beyond_what_is_taken() -> None:
     assert purse.judge(1) is WAITS  # it is not written yet
     purse.written(first)
     assert (purse.judge(10_000), purse.judge(10_001), purse.judge(1_000_001)) == (FITS, WAITS, EXHAUSTED)
-    purse.wait_for(key(1), 60_000, NOON)
-    purse.wait_for(key(2), 60_000, NOON)
+    purse.wait_for(("g1", 1), 60_000, NOON)
+    purse.wait_for(("g1", 2), 60_000, NOON)
     assert purse.next_tranche(NOON).taken == 180_000  # for both, and one worst case more
 
 
 def test_what_is_given_back_is_not_granted_any_more() -> None:
     """From before it is written on."""
     purse = purse_of(1_000_000)
-    purse.wait_for(key(1), 500_000, NOON)
+    purse.wait_for(("g1", 1), 500_000, NOON)
     purse.written(purse.next_tranche(NOON))
-    purse.reserve(key(1), 500_000)
-    purse.settle(key(1), 10, NOON)
+    reserve(purse, 1, 500_000)
+    purse.settle(call(1), 10, NOON)
     for after_s in (LARGEST_KEPT_S, 2 * LARGEST_KEPT_S):
         less = purse.next_tranche(NOON + after_s)
     assert less.taken == 10 + 10_000
@@ -98,7 +115,7 @@ def test_a_next_home_counts_what_was_taken_as_spent_until_the_ledger_tells() -> 
     purse = Purse(budget(1_000), NOON)
     purse.load(Tranche(begins=purse.span.begins, taken=700, noted=100), NOON)
     assert (purse.certain, purse.presumed, purse.used) == (100, 600, 700)
-    purse.take_over(key(1), 200)
+    take_over(purse, 1, 200)
     assert (purse.presumed, purse.reserved, purse.used) == (400, 200, 700)
     assert (purse.judge(300), purse.judge(301)) == (WAITS, EXHAUSTED)
     standing = purse.standing(301, NOON)
@@ -116,9 +133,9 @@ def test_a_call_that_is_taken_over_is_no_part_of_what_others_may_have_spent() ->
     purse = Purse(budget(1_000), NOON)
     before = (50, NOON + 10)
     purse.load(Tranche(begins=purse.span.begins, taken=350, noted=100, presumed=(before,)), NOON)
-    purse.take_over(key(1), 80)
-    purse.settle(key(1), None, NOON + 1)
-    purse.take_over(key(2), 500)
+    take_over(purse, 1, 80)
+    purse.settle(call(1), None, NOON + 1)
+    take_over(purse, 2, 500)
 
     assert purse.next_tranche(NOON).presumed == (before, (80, NOON + 1 + SETTLED_AFTER_S))
     assert purse.used == 100 + 50 + 80 + 500
@@ -130,8 +147,8 @@ def test_what_ended_here_lately_is_no_part_of_what_the_ledger_must_have() -> Non
     purse.load(Tranche(begins=purse.span.begins, taken=500, noted=0), NOON)
     purse.written(purse.next_tranche(NOON))
     later = NOON + SETTLED_AFTER_S
-    purse.reserve(key(1), 10)
-    purse.settle(key(1), 7, later)
+    reserve(purse, 1, 10)
+    purse.settle(call(1), 7, later)
     tell(purse, 40, later)
     assert (purse.certain, purse.presumed) == (7, 40)
     tell(purse, 47, later + BILLED_AFTER_S + 1)
@@ -142,7 +159,7 @@ def test_an_end_that_nobody_knows_costs_its_worst_case_until_the_ledger_tells() 
     """It is no false refusal for ever."""
     purse = purse_of(1_000)
     assert admit(purse, 1, 900) is FITS
-    purse.settle(key(1), None, NOON)
+    purse.settle(call(1), None, NOON)
     assert (purse.used, purse.judge(200)) == (900, EXHAUSTED)
     tell(purse, 3, NOON + SETTLED_AFTER_S)
     assert purse.used == 3
@@ -171,13 +188,13 @@ def test_a_period_ends_and_what_runs_goes_on_in_the_next() -> None:
     purse = purse_of(1_000, period=BudgetPeriod.DAY)
     assert admit(purse, 1, 400) is FITS
     assert admit(purse, 2, 600) is FITS
-    purse.settle(key(2), 600, NOON)
+    purse.settle(call(2), 600, NOON)
     at = purse.span.ends
     purse.follow(purse.budget, at)
     assert (purse.certain, purse.used, purse.judge(600)) == (0, 400, WAITS)
     purse.written(purse.next_tranche(at))
     assert (purse.judge(600), purse.judge(601)) == (FITS, EXHAUSTED)
-    purse.settle(key(1), 400, at + 1)
+    purse.settle(call(1), 400, at + 1)
     assert (purse.certain, purse.presumed) == (0, 400)
     tell(purse, 5, at + 1 + SETTLED_AFTER_S)
     assert purse.used == 5
@@ -187,8 +204,8 @@ def test_each_threshold_is_told_once_in_a_period() -> None:
     """A home that takes over tells none again."""
     purse = purse_of(100)
     for number, spent in enumerate((49, 1, 45, 4)):
-        purse.reserve(key(number), 50)
-        purse.settle(key(number), spent, NOON)
+        reserve(purse, number, 50)
+        purse.settle(call(number), spent, NOON)
         purse.next_tranche(NOON + number)
     told = purse.next_tranche(NOON + 9)
     assert (told.told, told.told_at) == ((50, 80), (NOON + 1, NOON + 2))
@@ -211,13 +228,13 @@ def test_reservations_hide_no_usage_of_others() -> None:
     """Only what calls can have cost by then: none of it, where nobody knows how long they take."""
     purse = purse_of(1_000)
     for number in range(7):
-        purse.reserve(key(number), 100, NOON)
+        reserve(purse, number, 100, NOON)
     tell(purse, 300, NOON + 60)
     assert (purse.used, purse.judge(1)) == (1_000, EXHAUSTED)
 
     purse = purse_of(1_000)
     for number in range(7):
-        purse.reserve(key(number), 100, NOON, 600.0)
+        reserve(purse, number, 100, NOON, 600.0)
     tell(purse, 70, NOON + 60)
     assert purse.used == 700  # theirs
     tell(purse, 370, NOON + 60)
@@ -225,7 +242,7 @@ def test_reservations_hide_no_usage_of_others() -> None:
     standing = purse.standing(1, NOON)
     assert standing.spent + standing.reserved + standing.left == 1_000
     for number in range(7):
-        purse.settle(key(number), 10, NOON + 60)
+        purse.settle(call(number), 10, NOON + 60)
     tell(purse, 370, NOON + 61)
     assert (purse.used, purse.spent) == (370, 370)
 
@@ -233,17 +250,17 @@ def test_reservations_hide_no_usage_of_others() -> None:
 def test_a_call_that_was_cheap_hides_nothing_once_it_has_ended() -> None:
     """Though the ledger has no news: what it could have cost is of others."""
     purse = purse_of(1_000)
-    purse.reserve(key(1), 100, NOON, 30.0)
+    reserve(purse, 1, 100, NOON, 30.0)
     tell(purse, 100, NOON + 60)
     assert purse.used == 100
-    purse.settle(key(1), 0, NOON + 60)
+    purse.settle(call(1), 0, NOON + 60)
     purse.next_tranche(NOON + 61)
     assert purse.used == 100
 
-    purse.reserve(key(2), 100, NOON + 60, 30.0)
-    purse.reserve(key(3), 100, NOON + 60, 30.0)
+    reserve(purse, 2, 100, NOON + 60, 30.0)
+    reserve(purse, 3, 100, NOON + 60, 30.0)
     tell(purse, 250, NOON + 90)
-    purse.settle(key(2), 40, NOON + 90)
+    purse.settle(call(2), 40, NOON + 90)
     assert purse.used == 250
 
 
@@ -251,10 +268,10 @@ def test_what_a_call_costs_beyond_its_reservation_counts_once() -> None:
     """While it runs it is in the ledger, and then it has ended here."""
     for seconds in (0.0, 30.0):
         purse = purse_of(1_000)
-        purse.reserve(key(1), 10, NOON, seconds)
+        reserve(purse, 1, 10, NOON, seconds)
         tell(purse, 60, NOON + 60)
         assert purse.used >= 60
-        purse.settle(key(1), 70, NOON + 70)
+        purse.settle(call(1), 70, NOON + 70)
         assert (purse.used, purse.spent) == (70, 70)
         tell(purse, 70, NOON + 500)
         assert (purse.used, purse.spent) == (70, 70)
@@ -282,9 +299,9 @@ def test_a_new_purse_waits_for_the_ledger_for_some_time() -> None:
 def test_what_runs_leaves_nothing_to_a_purse_that_has_not_heard() -> None:
     """Neither while it runs nor when it has ended."""
     purse = Purse(budget(1_000), NOON)
-    purse.reserve(key(1), 300, NOON)
+    reserve(purse, 1, 300, NOON)
     purse.written(purse.next_tranche(NOON))
-    purse.settle(key(1), 0, NOON)
+    purse.settle(call(1), 0, NOON)
     assert purse.judge(100) is WAITS
 
 
@@ -305,7 +322,7 @@ def test_another_zone_has_the_ledger_asked_and_the_next_period_has_not() -> None
     """What was spent since the midnight of the new zone is not known here."""
     purse = purse_of(1_000)
     assert admit(purse, 1, 1_000) is FITS
-    purse.settle(key(1), 1_000, NOON)
+    purse.settle(call(1), 1_000, NOON)
     purse.follow(budget(1_000, tz="Europe/Berlin"), NOON)
     purse.written(purse.next_tranche(NOON))
     assert purse.judge(1) is WAITS
@@ -327,8 +344,8 @@ def test_calls_that_ask_again_are_waited_for_once() -> None:
     purse = new_purse(1_000_000)
     for again in range(5):
         for number in range(100):
-            purse.wait_for(key(number), 100, NOON + 0.06 * again)
-            purse.wait_for(key(number), 100, NOON + 0.06 * again)  # at once, as when its gateway moves it
+            purse.wait_for(("g1", number), 100, NOON + 0.06 * again)
+            purse.wait_for(("g1", number), 100, NOON + 0.06 * again)  # at once, as when its gateway moves it
     assert purse.next_tranche(NOON).taken == 100 * 100 + 10_000
 
 
@@ -336,8 +353,8 @@ def test_a_clock_of_the_duty_that_is_ahead_stops_nothing() -> None:
     """What it tells is of now at most."""
     purse = purse_of(1_000)
     begins = purse.span.begins
-    purse.reserve(key(1), 100, NOON)
-    purse.settle(key(1), None, NOON)
+    reserve(purse, 1, 100, NOON)
+    purse.settle(call(1), None, NOON)
     purse.on_billed(BilledSpending(begins=begins, other=1), NOON + 3_600, NOON)
     assert purse.presumed == 100  # what it cost need not be there yet
     purse.on_billed(BilledSpending(begins=begins, other=1_000), NOON + 10, NOON + 10)
@@ -349,8 +366,8 @@ def test_a_clock_of_the_duty_that_is_ahead_stops_nothing() -> None:
 def test_what_was_taken_over_counts_only_as_far_as_it_is_of_the_period() -> None:
     """Nobody here knows when it began."""
     purse = purse_of(1_000)
-    purse.take_over(key(1), 900)
-    purse.settle(key(1), 900, NOON)
+    take_over(purse, 1, 900)
+    purse.settle(call(1), 900, NOON)
     assert purse.used == 900
     tell(purse, 10, NOON + SETTLED_AFTER_S)
     assert purse.used == 10
@@ -374,13 +391,13 @@ def _check_calls(rng: random.Random) -> None:
         at += rng.random()
         if rng.random() < 0.6:
             seconds, rate = rng.uniform(1, 60), rng.uniform(1, 1_000)
-            purse.reserve(key(number), int(rate * seconds) + 1, at, seconds)
+            reserve(purse, number, int(rate * seconds) + 1, at, seconds)
             running[number] = at, seconds, rate * rng.uniform(0.2, 1)
         elif running:
             one = rng.choice(list(running))
             spent = cost(*running.pop(one))
             ended += spent
-            purse.settle(key(one), spent, at)
+            purse.settle(call(one), spent, at)
         bills.append((at, ended + sum(cost(*one) for one in running.values())))
         late = at - rng.uniform(1, 5)
         upto, calls = max((one for one in bills if one[0] <= late), default=bills[0])

@@ -9,7 +9,6 @@ import pytest
 from pilotlight_core.model.errors import BudgetExhausted, TooMuch
 from pilotlight_core.model.limits import NO_LIMITS, EffectiveLimits, Limits
 from pilotlight_core.model.messages.limiting import (
-    UNKNOWN_COST,
     BudgetShortage,
     LimitAnswer,
     LimitAsk,
@@ -17,9 +16,10 @@ from pilotlight_core.model.messages.limiting import (
     LimitEnd,
     LimitVerdict,
 )
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import FIRST, Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, money_by, unreachable
+from pilotlight_gateway.limits.limit_admission import Admission, admission_of, end_admission, refuse_money, unreachable
 from pilotlight_gateway.limits.limit_policy import LimitPolicy, policy_of
 
 FUNCTION = "acme:shop.hello"
@@ -70,28 +70,16 @@ def test_a_refused_call_has_its_error_and_no_end() -> None:
     assert ends.told == []
 
 
-@pytest.mark.parametrize(("spent", "told"), [(12, 12), (0, 0), (None, UNKNOWN_COST)])
-def test_what_money_was_spent_is_told_once(spent: int | None, told: int) -> None:
-    """Under the number of the ask that was answered, which may be a repeated one."""
-    ends: list[LimitEnd] = []
-    asked = LimitAsk(1, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 100, 10, "k1", 60.0)
-    money = money_by(asked, REQUESTS, LimitAnswer(7, LimitVerdict.GRANTED, holds=True), ends.append)
-    assert money.error is None
-    money.end(spent)
-    money.end(99)
-    assert ends == [LimitEnd(7, "acme", FUNCTION, spent=told)]
-
-
 def test_money_that_is_refused_has_its_error_and_no_end() -> None:
     """It names the budget."""
-    asked = LimitAsk(1, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 100, 10, "k1", 60.0)
     short = BudgetShortage(budget="month", amount=50, spent=0, reserved=0, left=50, asked=100, period="month")
     answer = LimitAnswer(1, LimitVerdict.REFUSED, violated=("budget",), shortage=short)
-    ends: list[LimitEnd] = []
-    money = money_by(asked, REQUESTS, answer, ends.append)
+    money = CallMoney("acme", FUNCTION, "k1", 100, 10, 60.0)
+    assert not refuse_money(money, REQUESTS, LimitAnswer(7, LimitVerdict.GRANTED, holds=True))
+    assert money.error is None
+    assert refuse_money(money, REQUESTS, answer)
     assert isinstance(money.error, BudgetExhausted)
     money.end(0)
-    assert ends == []
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Protocol
 
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
+from pilotlight_core.model.messages.limiting import LimitAskKind
 from pilotlight_core.model.spec import VersionRecord
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.calls.prepared_call import PreparedCall, limit_tokens
 from pilotlight_gateway.http.protocol.request_bodies import BodyLimits
 from pilotlight_gateway.limits.call_usage import CallUsage
 from pilotlight_gateway.limits.cost_estimates import Estimates
-from pilotlight_gateway.limits.limit_admission import Admission, MoneyAdmission, end_unused, settle_admission
+from pilotlight_gateway.limits.limit_admission import Admission, end_unused, settle_admission
 from pilotlight_gateway.limits.limit_policy import LimitPolicy
 from pilotlight_gateway.limits.limits_port import Limiter
 from pilotlight_gateway.limits.token_asks import token_ask
@@ -144,8 +145,9 @@ class CallLimits:
             BudgetExhausted, Unavailable.
         """
         # A further step of a stream has its time alone: what it counts is billed once.
-        ask = self._money(call, seconds, with_units=not first.money)
-        _keep(first, await self._limiter.reserve(ask, first.policy))
+        money = self._money(call, seconds, with_units=not first.money)
+        await self._limiter.reserve(money, first.policy)
+        _keep(first, money)
 
     def longest_s(self, call: PreparedCall) -> float:
         """The seconds that a call can run, with all its starts."""
@@ -157,20 +159,20 @@ class CallLimits:
         Raises:
             BudgetExhausted.
         """
-        money = self._limiter.reserve_now(self._money(call), first.policy)
-        if money is None:
+        money = self._money(call)
+        if not self._limiter.reserve_now(money, first.policy):
             return False
         _keep(first, money)
         return True
 
-    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> LimitAsk:
+    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> CallMoney:
         prices, version = self.prices, call.version
         within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
         most_s = prices.longest_s(version, within_s)
         if seconds is not None and seconds < most_s:
             most_s = seconds
-        payer, number = (call.tenant, call.function, call.key), self._limiter.new_number()
-        return prices.ask_of(number, version, payer, most_s, within_s=within_s, with_units=with_units)
+        payer = call.tenant, call.function, call.key
+        return prices.money_of(version, payer, most_s, within_s=within_s, with_units=with_units)
 
     def release(self, request: AdmittedRequest) -> None:
         """Once the call of a request runs no more, give its permit back and count its cost."""
@@ -182,7 +184,7 @@ class CallLimits:
             settle_admission(request.usage, admission, self._costs, request.version, self.prices)
 
 
-def _keep(first: Admission, money: MoneyAdmission) -> None:
+def _keep(first: Admission, money: CallMoney) -> None:
     if money.error is not None:
         raise money.error
     first.money.append(money)

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from pilotlight_core.model.api.budget_api import usd_text
-from pilotlight_core.model.messages.limiting import LimitAsk
 from pilotlight_core.model.money.budgets import NEVER_ENDS, Budget, BudgetMode, HomeTranches, Tranche, span_of
 from pilotlight_core.model.records.jobs import JobRecord
 from pilotlight_gateway.budgets.budget_home import falls_under
 from pilotlight_gateway.budgets.budget_settings import instant_text
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.budgets.call_prices import CallPrices
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -31,22 +31,22 @@ class JobMoney:
         budgets, version = self.registry.budgets(job.tenant), self.registry.version(job.version)
         if budgets is None or version is None:
             return None
-        ask = self.prices.ask_of(0, version, (job.tenant, job.function, job.key_id), job.timeout)
-        mine = [one for one in budgets.budgets if falls_under(one, ask)]
+        money = self.prices.money_of(version, (job.tenant, job.function, job.key_id), job.timeout)
+        mine = [one for one in budgets.budgets if falls_under(one, money.function, money.key)]
         noted = await self.tranches(job.tenant) if mine else None
         for one in mine:
             tranche = noted.tranches.get(one.id) if noted is not None else None
-            if (lack := lack_of(one, tranche, ask, at)) is not None:
+            if (lack := lack_of(one, tranche, money, at)) is not None:
                 return lack
         return None
 
 
-def lack_of(budget: Budget, noted: Tranche | None, ask: LimitAsk, at: float) -> str | None:
+def lack_of(budget: Budget, noted: Tranche | None, money: CallMoney, at: float) -> str | None:
     """What a budget lacks for a run, in a sentence; None: nothing."""
     span = span_of(budget.period, budget.tz, int(at))
     if noted is None or noted.begins != span.begins:
         noted = Tranche(begins=span.begins)
-    need = ask.worst if budget.mode is BudgetMode.HARD else ask.likely
+    need = money.worst if budget.mode is BudgetMode.HARD else money.likely
     left, held = max(0, budget.amount - noted.spent), max(0, noted.taken - noted.noted)
     if need <= left - held:
         return None

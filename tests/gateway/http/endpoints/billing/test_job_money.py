@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.money.budgets import BudgetMode, BudgetPeriod, Tranche, span_of
+from pilotlight_gateway.budgets.call_money import CallMoney
 from pilotlight_gateway.http.endpoints.billing.job_money import lack_of
 from tests.gateway.budgets.stored_tranches import FUNCTION, NOON, budget
 from tests.gateway.world import World, function
 
-ASK = LimitAsk(0, "acme", FUNCTION, 0.0, LimitAskKind.MONEY, 30, 10, "k1")
+ASK = CallMoney("acme", FUNCTION, "k1", 30, 10, 0.0)
 
 
 def test_what_a_budget_lacks_is_a_sentence() -> None:
