@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from msgspec import UNSET
 
-from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.passes.version_views import coming, function_of
-from pilotlight_core.model.spec import VersionRecord
+from pilotlight_autoscaler.policy.missing_starts import in_turn
+from pilotlight_core.model.spec import VersionRecord, network_of
 from pilotlight_placement.asks.curves import Curves
 
 TURNS = 4
@@ -39,6 +39,10 @@ class ActiveVersions:
     curves: dict[str, Curves] = field(default_factory=dict)
     _warm: set[str] = field(default_factory=set)
     """Those with warm windows."""
+    networked: set[str] = field(default_factory=set)
+    """Those that are let out to somewhere."""
+    _turns: dict[int, dict[str, None]] = field(default_factory=dict)
+    """By turn, whose it is."""
     settled: SettledVersions = field(default_factory=SettledVersions)
     put_off: dict[str, None] = field(default_factory=dict)
     """Those for which the last pass over all had no time, in the order in which they have waited."""
@@ -65,7 +69,7 @@ class ActiveVersions:
         """Those of which it is to be seen now whether they are settled."""
         self._turn = (self._turn + 1) % TURNS
         refused = world.refusals.versions()
-        turn = {version for version in self.records.keys() - refused if hash(version) % TURNS == self._turn}
+        turn = self._turns.get(self._turn, {}).keys() - refused
         return list(turn | (world.waiting - refused))
 
     def choose(self, world: World, unsettled: Set[str], *, at: float, room: bool) -> set[str]:
@@ -77,7 +81,8 @@ class ActiveVersions:
         chosen.update(bind.version for bind in coming(world))
         ended = world.changed - world.waiting
         due = world.refusals.due(at, room=room, tenant_of=self._tenant_of, first=set(world.reclaimed_free()))
-        chosen -= refused - ended - world.index.changed
+        new = ended | world.index.changed
+        chosen = {version for version in chosen if version not in refused or version in new}
         chosen.update(due)
         kept = world.reservation
         if kept is not None and not world.refusals.is_fresh(kept.version, at):
@@ -88,7 +93,7 @@ class ActiveVersions:
 
     def take_first(self, certain: Iterable[str], others: Iterable[str]) -> set[str]:
         """The certain ones and the first of the others, of each tenant one in turn; the rest is put off."""
-        ordered = list(tenants_in_turn(dict.fromkeys(others), self._tenant_of))
+        ordered = list(in_turn(dict.fromkeys(others), self._tenant_of))
         self.put_off = dict.fromkeys(ordered[DECIDED_AT_ONCE:])
         return {*certain, *ordered[:DECIDED_AT_ONCE]}
 
@@ -111,9 +116,12 @@ class ActiveVersions:
             if version not in self.records:
                 function = self._functions[version] = function_of(record)
                 self.versions_of.setdefault(function, {})[version] = None
+                self._turns.setdefault(hash(version) % TURNS, {})[version] = None
             self.records[version] = record
             if record.spec.warm is not UNSET:
                 self._warm.add(version)
+            if network_of(record.spec):
+                self.networked.add(version)
             if version in deployed:
                 self.deployed.add(version)
             else:
@@ -154,4 +162,6 @@ class ActiveVersions:
             del self.versions_of[function]
         self.deployed.discard(version)
         self._warm.discard(version)
+        self.networked.discard(version)
+        self._turns[hash(version) % TURNS].pop(version)
         self.curves.pop(version, None)

@@ -12,7 +12,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from heapq import nsmallest
-from itertools import islice
 
 import structlog
 
@@ -32,6 +31,8 @@ SOON_S = 0.02
 AGAIN_S = 2.0
 """A node's report shows within a second what it was told."""
 NODES_AT_ONCE = 32
+LOOKED_AT_ONCE = 8
+"""Nodes of which the blanks are worked out, between two turns of others: a millisecond or two."""
 PREFETCHED_ON = 3
 """Nodes that fetch a version ahead."""
 ANSWER_WITHIN_S = 2.0
@@ -84,12 +85,15 @@ class BlankKeeper:
 
     async def _notify_nodes(self, at: float) -> None:
         scaling = self._world.scaling
-        ahead = [sent for record in self._deployed.take_fresh() for sent in self._prefetches(record)]
-        needs = self._deployed.counted(scaling.ahead, lambda function: scaling.get(function) is not None)
+        ahead: list[tuple[str, Prefetch]] = []
+        for record in self._deployed.take_fresh():
+            ahead += self._prefetches(record)
+            await asyncio.sleep(0)  # it asks all nodes
+        needs = self._deployed.counted(scaling.ahead, scaling.functions())
         if needs != self._needs:
             self._needs = needs
             self._settled.clear()
-        due = list(islice(self._due(at), NODES_AT_ONCE))
+        due = await self._due(at)
         for node, command in due:
             self._told[node], self._last = (command.sizes, at), node
         commands: list[tuple[str, KeepBlanks | Prefetch]] = [*due, *ahead]
@@ -115,15 +119,16 @@ class BlankKeeper:
         known = self._registry.node_nowait(node.node)
         return node.blank_sizes is not None and (known is None or (not known.joined and known.state is NodeState.OPEN))
 
-    def _due(self, at: float) -> Iterator[tuple[str, KeepBlanks]]:
-        nodes = self._world.nodes
+    async def _due(self, at: float) -> list[tuple[str, KeepBlanks]]:
+        """The first nodes that are to be told something. Others have turns in between: there may be much to sum up."""
+        nodes, due, looked = self._world.nodes, list[tuple[str, KeepBlanks]](), 0
         self._settled = {node: known for node, known in self._settled.items() if node in nodes}
         self._told = {node: (sizes, told_at) for node, (sizes, told_at) in self._told.items() if at - told_at < AGAIN_S}
         names = list(nodes)
         first = names.index(self._last) + 1 if self._last in nodes else 0
         for node in (*names[first:], *names[:first]):
-            report = nodes[node]
-            if report.blank_sizes is None or report.stopped:
+            report = nodes.get(node)
+            if report is None or report.blank_sizes is None or report.stopped:
                 continue
             if self._settled.get(node) == (report.instance, report.revision):
                 continue
@@ -131,7 +136,13 @@ class BlankKeeper:
             if command.sizes == report.blank_sizes:
                 self._settled[node] = (report.instance, report.revision)
             elif node not in self._told or self._told[node][0] != command.sizes:
-                yield node, command
+                due.append((node, command))
+                if len(due) == NODES_AT_ONCE:
+                    break
+            looked += 1
+            if looked % LOOKED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return due
 
     def _command(self, report: NodeReport) -> KeepBlanks:
         return KeepBlanks(epoch=self._lease.epoch, sizes=blank_sizes(report, self._needs))

@@ -19,6 +19,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -36,20 +37,20 @@ from pilotlight_autoscaler.memory_store import MemoryStore
 from pilotlight_autoscaler.node_drains import NodeDrains
 from pilotlight_autoscaler.node_intake import NodeIntake
 from pilotlight_autoscaler.observations.decision_events import DecisionEvents
-from pilotlight_autoscaler.observations.refusal_memory import tenants_in_turn
 from pilotlight_autoscaler.observations.world import World
 from pilotlight_autoscaler.old_agents import OldAgents
 from pilotlight_autoscaler.pass_preparation import PassPreparation
 from pilotlight_autoscaler.passes.decide import Pass
 from pilotlight_autoscaler.passes.decision import AddressedCommand, Decision
 from pilotlight_autoscaler.passes.pass_input import PassOptions
+from pilotlight_autoscaler.policy.missing_starts import in_turn
 from pilotlight_autoscaler.pools.open_pools import OpenPool, no_pool
 from pilotlight_autoscaler.pools.pool_keeper import PoolKeeper
 from pilotlight_autoscaler.registered_versions import RegisteredVersions
 from pilotlight_autoscaler.repacking import Repacking
 from pilotlight_autoscaler.scaling_answers import explain_scaling
 from pilotlight_autoscaler.spent_budgets import SpentBudgets
-from pilotlight_autoscaler.told_shortages import ToldShortages, subject_of_told
+from pilotlight_autoscaler.told_shortages import ToldShortages, lasting_shortage, subject_of_told
 from pilotlight_core.bus import Bus, BusDown, BusError, Handler, Lease
 from pilotlight_core.host.binding_book import BindingBook
 from pilotlight_core.host.events.event_log import EventLog, SilentEventLog
@@ -91,7 +92,7 @@ EDGES_AT_ONCE = 32
 """Versions of which one pass decides on new calls: a tenth of a second."""
 ENDS_AT_ONCE = 256
 """Bindings that are ended at a time."""
-INSPECTED_AT_ONCE = 16
+INSPECTED_AT_ONCE = 10
 """Versions that a pass looks at before a pause: some milliseconds."""
 SWEEP_EVERY_S = 0.05
 """Interval of ending the minutes of a few functions, and of taking over what nodes have reported."""
@@ -279,7 +280,8 @@ class Controller:
 
     def _take_demand(self, demand: Demand, at: float) -> None:
         self.world.on_demand(demand, at)
-        self.metrics.on_demand(demand)
+        if demand.refused_calls or demand.late:
+            self.metrics.on_demand(demand)
         if demand.edge and not self._edges.full():
             self._edges.put_nowait((demand.version, demand.tenant))
 
@@ -317,7 +319,6 @@ class Controller:
             await asyncio.sleep(SOON_S if goes_on else TICK_S)
             if self.decides:
                 await self._pass(None)
-                collect_young()
 
     async def _sweep(self) -> None:
         while True:
@@ -327,6 +328,7 @@ class Controller:
                 self.world.scaling.sweep(at + self._wall_offset)
                 with self.metrics.sweep():  # a pass does the same, and says with which version it went wrong
                     self.world.take_over(at)  # what nodes have reported is there when calls wait for a place
+                collect_young()  # twenty times a second, so that nobody waits for it
 
     async def _learn(self) -> None:
         """Separate from the ticks, which must not wait for slow writes."""
@@ -368,7 +370,7 @@ class Controller:
         while True:
             arrived = [] if waiting else [await self._edges.get()]
             waiting |= dict([*arrived, *(self._edges.get_nowait() for _ in range(self._edges.qsize()))])
-            versions = set(islice(tenants_in_turn(waiting, waiting.__getitem__), EDGES_AT_ONCE))
+            versions = set(islice(in_turn(waiting, waiting.__getitem__), EDGES_AT_ONCE))
             waiting = {version: tenant for version, tenant in waiting.items() if version not in versions}
             if self.decides:
                 began = time.monotonic()
@@ -425,7 +427,6 @@ class Controller:
         self.metrics.decided(made.sizes)
         if whole:
             self.metrics.keep(self._versions.active.records.keys(), refused=len(self.world.refusals))
-            decision.shortages += self.world.refusals.shortages(but=only)
             self._moved_at = at if options.force and decision.executions else self._moved_at
         if not self._is_settled(at):
             decision.commands = [sent for sent in decision.commands if isinstance(sent.command, Bind)]
@@ -487,7 +488,8 @@ class Controller:
     def _act(self, decision: Decision, at: float) -> None:
         self._events.decided(decision.notes)
         self.metrics.lost_nodes += self._events.lost(self.world.lost)
-        for told in self._told.messages(decision.shortages, at):
+        lasting = partial(lasting_shortage, self.world, at + self._wall_offset, self._is_settled(at))
+        for told in self._told.messages(decision.shortages, at, lasting, self.world.hopes.take_changed()):
             with contextlib.suppress(BusError):  # it is repeated at the next tick
                 self._bus.publish_nowait(subject_of_told(told, self._region), told)
         for sent in decision.commands[: self._sender.room]:

@@ -46,6 +46,8 @@ class ControllerMetrics:
         """Whether the last one has."""
         self._sizes: dict[str, tuple[int, int]] = {}
         """How many containers versions have, and should have."""
+        self._active: Set[str] = frozenset()
+        """Versions of whose sizes something is to be known."""
         self.short = 0
         """Versions without a place, or beyond their tenant's limit."""
         self.refused_calls = self.late = 0
@@ -73,9 +75,10 @@ class ControllerMetrics:
         self._sizes |= sizes
 
     def keep(self, active: Set[str], *, refused: int) -> None:
-        """Forget all versions that are not active; so many have no place."""
-        for version in self._sizes.keys() - active:
-            del self._sizes[version]
+        """Forget all versions that are not active, which may change meanwhile; so many have no place."""
+        self._active = active
+        if len(self._sizes) > 2 * len(active):
+            self._sizes = {version: sizes for version, sizes in self._sizes.items() if version in active}
         self.short = refused
 
     def on_demand(self, demand: Demand) -> None:
@@ -123,8 +126,9 @@ class ControllerMetrics:
         yield counter("pilotlight_controller_late_calls", "Calls whose time was over in the queue.", self.late)
 
     def _wants(self) -> Iterator[Metric]:
-        held = [size for size, _ in self._sizes.values()]
-        wants = [wanted for _, wanted in self._sizes.values()]
+        sizes = [each for version, each in self._sizes.items() if version in self._active]
+        held = [size for size, _ in sizes]
+        wants = [wanted for _, wanted in sizes]
         yield gauge_by(
             "pilotlight_controller_versions",
             "Versions that want containers, hold some, and found no place for all.",

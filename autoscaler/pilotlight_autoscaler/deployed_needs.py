@@ -1,11 +1,14 @@
-"""What the deployed functions need of blanks, followed by the registry's callbacks and read a few apps at a time."""
+"""What the deployed functions need of blanks, followed by the registry's callbacks and read a few apps at a time.
+
+They are summed up as they come and go: who asks for the sums must not wait for a walk over twenty thousand functions.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from pilotlight_autoscaler.policy.nodes.blank_sizes import (
     CALLED,
@@ -30,6 +33,23 @@ APPS, TENANTS = "app.", "tenant."
 """How keys of records begin."""
 
 
+class _NeedCount:
+    """How many functions have one need. It is changed in place."""
+
+    __slots__ = ("functions", "need")
+
+    def __init__(self, need: BlankNeed) -> None:
+        self.need = need
+        self.functions = 0
+
+
+class _KnownFunction(NamedTuple):
+    needs: _NeedCount
+    """The functions of its need."""
+    at_once: int
+    """Containers of it that start together."""
+
+
 class DeployedNeeds:
     def __init__(self, registry: Registry, wall: Callable[[], float] = time.time) -> None:
         self.stirred = asyncio.Event()
@@ -38,9 +58,10 @@ class DeployedNeeds:
         self._wall = wall
         self._unread: dict[str, None] = {}
         """Keys of apps."""
-        self._apps: dict[str, dict[str, tuple[BlankNeed, int]]] = {}
-        """By key, of their functions (`tenant:app.function`) the need, and how many containers start at once."""
-        self._functions = 0
+        self._apps: dict[str, tuple[str, ...]] = {}
+        """By key, the functions (`tenant:app.function`) of those whose needs are known."""
+        self._functions: dict[str, _KnownFunction] = {}
+        self._counts: dict[BlankNeed, _NeedCount] = {}
         self._seen: dict[str, None] = {}
         """Versions that were read."""
         self._fresh: dict[str, VersionRecord] = {}
@@ -76,35 +97,54 @@ class DeployedNeeds:
         fresh, self._fresh = list(self._fresh.values()), {}
         return fresh
 
-    def counted(
-        self, ahead: Mapping[str, int], is_called: Callable[[str], bool]
-    ) -> dict[BlankNeed, StartableFunctions]:
-        """The functions by their needs. `ahead`: how many containers of some are expected to be needed soon."""
-        counted: dict[BlankNeed, StartableFunctions] = {}
-        for needs in self._apps.values():
-            for function, (need, at_once) in needs.items():
-                more = _counting(ahead.get(function, 0), at_once, is_called=is_called(function))
-                there = counted.get(need)
-                counted[need] = more if there is None else _sum(there, more)
-        return counted
+    def counted(self, ahead: Mapping[str, int], called: Iterable[str]) -> dict[BlankNeed, StartableFunctions]:
+        """The functions by their needs.
+
+        Args:
+            ahead: how many containers of some are expected to be needed soon.
+            called: those that are called these days, others than deployed ones perhaps among them.
+        """
+        more: dict[_NeedCount, list[int]] = {}
+        for function in {*called, *ahead}:
+            known = self._functions.get(function)
+            if known is not None:
+                soon, sums = ahead.get(function, 0), more.setdefault(known.needs, [0, 0])
+                sums[0] += max(soon, known.at_once) - 1
+                sums[1] += (FORETOLD * soon if soon else CALLED) - DEPLOYED
+        found: dict[BlankNeed, StartableFunctions] = {}
+        for count in self._counts.values():
+            number, weight = more.get(count, (0, 0))
+            found[count.need] = StartableFunctions(count.functions + number, DEPLOYED * count.functions + weight)
+        return found
 
     async def _read(self, key: str) -> None:
-        self._functions -= len(self._apps.pop(key, ()))
+        self._forget(key)
         _, tenant, name = key.split(".", 2)
         app = self._registry.app_nowait(tenant, name)
         if app is None or why_shut_down(app, self._registry.tenant_nowait(tenant), self._wall()):
             return
-        found: dict[str, tuple[BlankNeed, int]] = {}
+        found: dict[str, VersionRecord] = {}
         for function, version in app.functions.items():
-            if self._functions + len(found) >= MOST_FUNCTIONS:
+            if len(self._functions) + len(found) >= MOST_FUNCTIONS:
                 break
             record = self._registry.version(version) or await self._registry.fetch_version(version)
             if record is not None:
-                at_once = min(MOST_AT_ONCE, record.spec.max_containers)
-                found[f"{tenant}:{name}.{function}"] = (need_of(record), at_once)
+                found[f"{tenant}:{name}.{function}"] = record
                 self._note(record)
-        self._apps[key] = found
-        self._functions += len(found)
+        for function, record in found.items():
+            need = need_of(record)
+            if (count := self._counts.get(need)) is None:
+                count = self._counts[need] = _NeedCount(need)
+            count.functions += 1
+            self._functions[function] = _KnownFunction(count, min(MOST_AT_ONCE, record.spec.max_containers))
+        self._apps[key] = tuple(found)
+
+    def _forget(self, app: str) -> None:
+        for function in self._apps.pop(app, ()):
+            count = self._functions.pop(function).needs
+            count.functions -= 1
+            if not count.functions:
+                del self._counts[count.need]
 
     def _note(self, record: VersionRecord) -> None:
         is_known = record.id in self._seen
@@ -125,14 +165,3 @@ class DeployedNeeds:
     def _wake(self, key: str) -> None:
         self._unread[key] = None
         self.stirred.set()
-
-
-def _counting(soon: int, at_once: int, *, is_called: bool) -> StartableFunctions:
-    """What a function counts as of which `soon` containers are expected."""
-    if soon:
-        return StartableFunctions(max(soon, at_once), FORETOLD * soon)
-    return StartableFunctions(at_once, CALLED) if is_called else StartableFunctions(1, DEPLOYED)
-
-
-def _sum(one: StartableFunctions, other: StartableFunctions) -> StartableFunctions:
-    return StartableFunctions(one.number + other.number, one.weight + other.weight)

@@ -103,10 +103,10 @@ class PassPreparation:
         return PassInput(
             versions=active.records, deployed=active.deployed, epoch=epoch, new_id=self.new_id, at=at, wall=wall,
             curves=active.curves, options=options, shut_down=active.shut_down, versions_of=active.versions_of,
-            limits_of=known.limits_of, weight_of=known.weight_of, floors=known.floors(), decided=decided,
+            limits_of=known.limits_of, terms_of=known.share_terms, floors=known.floors(), decided=decided,
             stop_grace_s=self.stop_grace_s, bounds=known.bounds(active.bounded(known.said)),
             renewed=active.take_renewed(), settled=active.settled, unfunded=self.unfunded,
-            network_of=known.network_of, arms=known.arms,
+            network_of=known.network_of, arms=known.arms, networked=active.networked,
         )  # fmt: skip
 
     def find_faults(self, at: float, wall: float) -> dict[str, Exception]:
@@ -128,9 +128,10 @@ class PassPreparation:
         ids = world.demands.keys() | world.index.versions().keys() | known.with_floors()
         ids.update(bind.version for bind in coming(world))
         # A version that was just deployed takes over what its function has, before anybody calls it.
-        ids |= known.current_of(active.functions(ids).union(world.foreseen(at)), known=active.records.keys())
+        functions = active.functions(ids).union(world.foreseen(at))
+        ids |= known.current_of(functions, known=active.records.keys())
         # Sides of a rollout have containers before calls need them, and the old one after.
-        ids |= known.arms_of(active.functions(ids))
+        ids |= known.arms_of(functions)
         active.keep(ids)
         world.refusals.keep(ids)
         return ids

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from msgspec import UNSET
 
 from pilotlight_autoscaler.passes.version_views import function_of
+from pilotlight_autoscaler.policy.shares import ShareTerms
 from pilotlight_autoscaler.policy.tenant_rooms import floors
 from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
 from pilotlight_core.host.registry import Registry
@@ -27,7 +28,7 @@ from pilotlight_core.model.spec import AppRecord, FunctionSpec, VersionRecord
 
 FLOORS_KEPT_S = 1.0
 """So long floors are not worked out again, unless a record changes."""
-WEIGHTS_KEPT = 10_000
+TERMS_KEPT = 10_000
 """Tenants whose share among others is not worked out again, unless a record changes."""
 BOUNDS_KEPT = 10_000
 """Versions; those beyond are worked out for each pass."""
@@ -75,7 +76,7 @@ class RegisteredVersions:
         """And the unix second at which they were worked out."""
         self._stirred: set[str] = set()
         self._are_limits_changed = False
-        self._weights: dict[str, float] = {}
+        self._terms: dict[str, ShareTerms] = {}
         """By tenant."""
         self.arms: dict[str, ArmCapacity] = {}
         """By version, what the sides of rollouts that run keep."""
@@ -107,6 +108,8 @@ class RegisteredVersions:
 
     def arms_of(self, functions: Iterable[str]) -> set[str]:
         """The versions of functions (`tenant:app.function`) that are sides of a rollout, of apps that serve."""
+        if not self._sides:
+            return set()
         return {version for name in functions for version in self._sides.get(name, ())}
 
     def close(self) -> None:
@@ -165,13 +168,14 @@ class RegisteredVersions:
         record = self._registry.tenant_nowait(tenant)
         return () if record is None else record.network
 
-    def weight_of(self, tenant: str) -> float:
-        """A tenant's share among those that wait."""
-        if tenant not in self._weights:
-            if len(self._weights) >= WEIGHTS_KEPT:
-                self._weights.clear()
-            self._weights[tenant] = self._registry.weight_of(tenant)
-        return self._weights[tenant]
+    def share_terms(self, tenant: str) -> ShareTerms:
+        """What a tenant may have of the fleet where several want it."""
+        terms = self._terms.get(tenant)
+        if terms is None:
+            if len(self._terms) >= TERMS_KEPT:
+                self._terms.clear()
+            terms = self._terms[tenant] = ShareTerms.of(self._registry.weight_of(tenant), self.limits_of(tenant))
+        return terms
 
     def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
         """By version, what those are held to of which people or warm windows say something now."""
@@ -208,7 +212,7 @@ class RegisteredVersions:
         elif kind != "weights":  # what versions have of those is in their own records
             self._floors = None  # limits of its tenant perhaps
             self._are_limits_changed = True
-            self._weights.clear()
+            self._terms.clear()
 
     def _note_rollout(self, key: str, record: RolloutRecord | None) -> None:
         """What a rollout's sides keep, as its record says now."""

@@ -38,11 +38,13 @@ async def deploy(registry: Registry, tenant: str, base: str, *functions: str) ->
     return app
 
 
-async def counted(needs: DeployedNeeds, base: str, ahead: dict[str, int] | None = None) -> StartableFunctions | None:
-    """The functions of a base environment, once all is read; none of them was ever called but `called`."""
+async def counted(
+    needs: DeployedNeeds, base: str, ahead: dict[str, int] | None = None, called: tuple[str, ...] = ()
+) -> StartableFunctions | None:
+    """The functions of a base environment, once all is read."""
     while await needs.read_some():
         pass
-    found = needs.counted(ahead or {}, lambda function: function.endswith(".called"))
+    found = needs.counted(ahead or {}, called)
     return found.get(BlankNeed(base=base, types=("CPU",), mib=0))
 
 
@@ -52,11 +54,15 @@ async def test_functions_count_as_long_as_they_are_deployed(bus: Bus) -> None:
     async with Registry(bus) as registry:
         app = await deploy(registry, tenant, base, "plain", "called")
         needs = DeployedNeeds(registry)
-        assert await counted(needs, base) == StartableFunctions(1 + 2, DEPLOYED + CALLED)
+        called = (f"{tenant}:zoo.called", "nobody:knows.it")
+        assert await counted(needs, base) == StartableFunctions(2, 2 * DEPLOYED)
+        assert await counted(needs, base, called=called) == StartableFunctions(1 + 2, DEPLOYED + CALLED)
         assert not needs.stirred.is_set()
 
         soon = {f"{tenant}:zoo.plain": 3}
-        assert await counted(needs, base, soon) == StartableFunctions(3 + 2, 3 * FORETOLD + CALLED)
+        both = StartableFunctions(3 + 2, 3 * FORETOLD + CALLED)
+        assert await counted(needs, base, soon, called) == both
+        assert await counted(needs, base, soon, (*called, *soon)) == both
 
         await registry.deploy(msgspec.structs.replace(app, revision=2, stopped=True), 1)
         await until(needs.stirred.is_set)

@@ -229,3 +229,18 @@ async def test_sides_of_a_rollout_are_known_as_long_as_it_runs(registry: Registr
     await until(lambda: not known.arms)
     assert not known.arms_of([name])
     assert known.take_changed()[0] >= {old.id, "ver_new", "ver_twin"}
+
+
+async def test_a_tenants_terms_are_known_until_a_record_changes_them(registry: Registry) -> None:
+    """Its weight, and what is guaranteed to it."""
+    tenant = f"t{token(6)}"
+    await registry.put_tenant(TenantRecord(name=tenant, created_at=0.0, weight=2.0))
+    known = RegisteredVersions(registry)
+    before = known.share_terms(tenant)
+    assert (before.weight, before.guarantee) == (registry.weight_of(tenant), 0.0)
+    assert known.share_terms(tenant) is before
+
+    limits = LimitsRecord(tenant=tenant, limits=Limits(guarantee=0.25))
+    await registry.change_limits(tenant, lambda _: limits)
+    await until(lambda: known.share_terms(tenant).guarantee == 0.25)
+    known.close()

@@ -61,3 +61,18 @@ def test_what_has_passed_is_forgotten() -> None:
     told.due([FULL], 0.0)
     told.forget(2 * AGAIN_S + 0.1)
     assert told == ToldShortages()
+
+
+def test_who_waits_on_hears_the_same_again_without_being_decided_on() -> None:
+    """Every two seconds, what holds then; and at once where that is something new. What has passed is not told."""
+    told, lasting = ToldShortages(), {"a": FULL, "b": msgspec.structs.replace(FULL, version="b")}
+    assert told.messages(lasting.values(), 0.0, lasting.get) == [Shortages(items=tuple(lasting.values()))]
+    assert told.messages((), AGAIN_S - 0.1, lasting.get) == []
+
+    del lasting["b"]
+    assert told.messages((), AGAIN_S, lasting.get) == [Shortages(items=(FULL,))]
+    assert told.messages((), 2 * AGAIN_S - 0.1, lasting.get, changed=["a"]) == []
+
+    hopeful = lasting["a"] = msgspec.structs.replace(FULL, reason="all 4 are in use; waiting for a node")
+    assert told.messages((), 2 * AGAIN_S - 0.1, lasting.get, changed=["a", "b"]) == [Shortages(items=(hopeful,))]
+    assert told.messages((), 2 * AGAIN_S + 0.1, lasting.get) == []

@@ -42,6 +42,19 @@ class NodeHopes:
     start_s: dict[str, float] = field(default_factory=dict)
     """By pool: how long machines took from their launch to their first report, smoothed."""
 
+    _known: tuple[Mapping[str, AwaitedNode], Mapping[str, str]] = ({}, {})
+    """What was awaited and refused when `take_changed` was last asked."""
+
+    def take_changed(self) -> set[str]:
+        """The versions that may hope for something else than when this was last asked."""
+        awaited, refused = self._known
+        if awaited is self.awaited and refused is self.refused:
+            return set()
+        self._known = self.awaited, self.refused
+        changed = {one for one in awaited.keys() | self.awaited.keys() if awaited.get(one) != self.awaited.get(one)}
+        both = refused.keys() | self.refused.keys()
+        return changed.union(one for one in both if refused.get(one) != self.refused.get(one))
+
     def is_any(self, ask: Ask) -> bool:
         """Whether some pool could have a node that serves an ask, when there is room for it."""
         return bool(self.pool_for(ask))

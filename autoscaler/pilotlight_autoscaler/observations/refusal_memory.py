@@ -1,19 +1,21 @@
 """Versions that had no place: they are not decided on again until what they could use is freed, or some seconds pass.
 
-A tenant with a thousand functions without a place must not cost a thousand searches in each pass. Many of them ask for
-the same but for what they need of the host: if the one that needs least has no place, none of them has. Time is an
-argument (seconds).
+A tenant with a thousand functions without a place must not cost a thousand searches in each pass, nor a walk over all:
+who may have a place now is kept apart, by kind, and found out for all at once that the same devices could serve.
+Many of them ask for the same but for what they need of the host: if the one that needs least has no place, none of them
+has. Time is an argument (seconds).
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Set
 from dataclasses import dataclass, field, replace
-from heapq import nsmallest
-from itertools import islice, zip_longest
+from itertools import islice
 
+from pilotlight_autoscaler.policy.missing_starts import in_turn
 from pilotlight_core.model.messages.node_messages import Shortage
 from pilotlight_placement.asks.ask import Ask
 from pilotlight_placement.fleet.device_classes import DeviceGroup
@@ -37,13 +39,35 @@ of a pass. Twice as long after each look that has found nothing."""
 LONGEST_IN_TIME_S = 4.0
 
 
-@dataclass(kw_only=True)
+NOTHING_ASKED = (0, 0)
+_Open = tuple[tuple[int, int], int, str]
+"""What it needs of the host, its number, and a version: of a kind the first one is looked at first."""
+
+
+class RefusedKind:
+    """Versions without a place that ask for the same, but for what they need of the host. It is changed in place."""
+
+    __slots__ = ("ask", "at_once", "open", "versions")
+
+    def __init__(self, ask: Ask) -> None:
+        self.ask = ask
+        self.versions: dict[str, None] = {}
+        self.open: list[_Open] = []
+        """Those of which something is new, in the order of what they need."""
+        self.at_once = 1
+        """How many are looked at together when something was freed: twice as many after each pass in which one of them
+        has started, and one after a pass that refused one."""
+
+
+@dataclass(kw_only=True, slots=True)
 class RememberedRefusal:
     shortage: Shortage | None = None
     """What its callers were told."""
     groups: frozenset[DeviceGroup] | None = None
     """The devices that could serve it; None: it is not known."""
     since: float
+    number: int
+    """Rises from one refusal to the next."""
     room_sought_at: float | None = None
     """When moves were last considered for it."""
     tenant: str = ""
@@ -52,9 +76,9 @@ class RememberedRefusal:
     """Whether something was freed that it could use."""
     again_s: float = AGAIN_S
     """How long it is not looked at while nothing is."""
-    kind: Ask | None = None
-    """What it asks for, but for its needs of the host; None: it is like no other."""
-    needs: tuple[int, int] = (0, 0)
+    kind: RefusedKind | None = None
+    """None: it is like no other."""
+    needs: tuple[int, int] = NOTHING_ASKED
     """Memory and cores of the host."""
     ask: Ask | None = None
     """What it asked for; None: no place was sought."""
@@ -70,11 +94,17 @@ class RememberedRefusal:
 class RefusalMemory:
     _refused: dict[str, RememberedRefusal] = field(default_factory=dict)
     """By version; the one that was refused longest ago is first."""
-    _by_kind: dict[Ask, dict[str, None]] = field(default_factory=dict)
-    """The versions of each kind."""
-    _at_once: dict[Ask, int] = field(default_factory=dict)
-    """How many of a kind are looked at together when something was freed, if more than one: twice as many after each
-    pass in which one of them has started, and one after a pass that refused one."""
+    _kinds: dict[Ask, RefusedKind] = field(default_factory=dict)
+    _open_alone: dict[str, None] = field(default_factory=dict)
+    """Versions that are like no other, and of which something is new."""
+    _unfiled: dict[str, None] = field(default_factory=dict)
+    """Versions of which it is not known which devices could serve them."""
+    _closed: dict[frozenset[DeviceGroup], dict[str, None]] = field(default_factory=dict)
+    """The others of which nothing is new, by the devices that could serve them."""
+    _limited: dict[str, dict[str, None]] = field(default_factory=dict)
+    """By tenant, the versions of which its limit allows no more."""
+    _count: int = 0
+    """Of refusals."""
     _in_time_at: float = -math.inf
     """When some were last looked at of which nothing was new."""
     _in_time_every_s: float = IN_TIME_EVERY_S
@@ -101,27 +131,33 @@ class RefusalMemory:
 
     def open_all(self) -> None:
         """Limits have changed: each of them may have a place now."""
-        for one in self._refused.values():
-            one.is_open = True
+        self._open(list(self._refused))
         self._in_time_every_s = IN_TIME_EVERY_S
 
     def note(self, versions: Iterable[str], at: float, *, room: bool, ask: Ask | None = None) -> None:
         """A pass found no place for versions, which ask for this; `room`: it considered moves too."""
-        kind = kind_of(ask) if ask is not None else None
-        needs = (ask.memory, ask.cpu) if ask is not None else (0, 0)
+        shape = kind_of(ask) if ask is not None else None
+        needs = (ask.memory, ask.cpu) if ask is not None else NOTHING_ASKED
+        kind: RefusedKind | None = None
         for version, missing in Counter(versions).items():
             before = self._pop(version)
             if before is None:
                 self._in_time_every_s = IN_TIME_EVERY_S
+            if shape is not None:
+                kind = self._kinds.get(shape)
+                if kind is None:
+                    kind = self._kinds[shape] = RefusedKind(shape)
+                kind.versions[version] = None
             sought_at = at if room else before.room_sought_at if before is not None else None
-            self._refused[version] = RememberedRefusal(
-                since=at, room_sought_at=sought_at, again_s=_again_s(before), kind=kind, needs=needs, ask=ask,
-                missing=missing,
+            self._file(
+                version,
+                RememberedRefusal(
+                    since=at, number=self._count, room_sought_at=sought_at, again_s=_again_s(before), kind=kind,
+                    needs=needs, ask=ask, missing=missing,
+                ),
             )  # fmt: skip
-            if kind is not None:
-                self._by_kind.setdefault(kind, {})[version] = None
         if kind is not None:
-            self._at_once.pop(kind, None)
+            kind.at_once = 1
 
     def note_alike(self, version: str, at: float, *, room: bool) -> None:
         """What was found of a version holds for those of its kind that need as much: they were looked at too.
@@ -129,17 +165,27 @@ class RefusalMemory:
         Call it of one that may have all that any of them may have.
         """
         one = self._refused[version]
-        for name in self._by_kind[one.kind] if one.kind is not None else ():
+        if one.kind is None:
+            return
+        for name in one.kind.versions:
             other = self._refused[name]
             if other is not one and one.is_within(other):
-                other.again_s, other.since, other.is_open = _again_s(other), at, False
+                other.again_s, other.since = _again_s(other), at
                 other.room_sought_at = at if room else other.room_sought_at
+                if other.is_open:
+                    other.is_open = False
+                    self._file_closed(name, other)
+        one.kind.open = [each for each in one.kind.open if self._refused[each[2]].is_open]
 
     def note_limit(self, version: str, tenant: str, at: float) -> None:
         """A tenant's limit allows no more containers of a version."""
         again_s = _again_s(self._pop(version))
-        self._refused[version] = RememberedRefusal(
-            since=at, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
+        self._limited.setdefault(tenant, {})[version] = None
+        self._file(
+            version,
+            RememberedRefusal(
+                since=at, number=self._count, room_sought_at=at, groups=frozenset(), tenant=tenant, again_s=again_s
+            ),
         )
 
     def is_fresh(self, version: str, at: float) -> bool:
@@ -156,38 +202,37 @@ class RefusalMemory:
 
         Where one of them is `started`, others of its kind may have a place too.
         """
-        grown = set[Ask]()
-        for version in self._refused.keys() & decided:
+        grown: dict[Ask, RefusedKind] = {}
+        for version in [version for version in dict.fromkeys(decided) if version in self._refused]:
             one = self._refused[version]
             if one.since >= at:
                 continue
             self._pop(version)
             self._in_time_every_s = IN_TIME_EVERY_S
             if version in started and one.kind is not None:
-                grown.add(one.kind)
-                for other in self._by_kind.get(one.kind, ()):
-                    self._refused[other].is_open = True
-        for kind in grown & self._by_kind.keys():
-            self._at_once[kind] = min(REVISED_AT_ONCE, 2 * self._at_once.get(kind, 1))
+                grown[one.kind.ask] = one.kind
+        for kind in grown.values():
+            self._open(list(kind.versions))
+            kind.at_once = min(REVISED_AT_ONCE, 2 * kind.at_once)
 
     def set_shortage(self, shortage: Shortage) -> None:
         """This is what the callers of a version that has no place hear."""
         if (known := self._refused.get(shortage.version)) is not None:
             known.shortage = shortage
 
+    def shortage(self, version: str) -> Shortage | None:
+        """What the callers of a version were told; None: it is not without a place, or they were told nothing."""
+        one = self._refused.get(version)
+        return one.shortage if one is not None else None
+
     def unplaced(self, tenant_of: Callable[[str], str]) -> list[tuple[str, Ask, int]]:
         """The versions without a place, of each tenant one in turn, what they ask for, and for how many containers."""
         found = []
-        for version in tenants_in_turn(self._refused, tenant_of):
+        for version in in_turn(self._refused, tenant_of):
             one = self._refused[version]
             if one.ask is not None:
                 found.append((version, one.ask, one.missing))
         return found
-
-    def shortages(self, but: Iterable[str]) -> list[Shortage]:
-        """What the callers of all others were told."""
-        others = set(but)
-        return [one.shortage for version, one in self._refused.items() if one.shortage and version not in others]
 
     def refresh(self, fleet: Fleet, freed: Iterable[str], tenants: Collection[str], groups_of: GroupsOf) -> None:
         """Note what has become free since the last time.
@@ -198,17 +243,20 @@ class RefusalMemory:
         self._revision = fleet.revision
         if not self._refused:
             return
+        for version in self._unfiled:
+            one = self._refused[version]
+            one.groups = groups_of(version)
+            if not one.is_open:
+                self._file_closed(version, one)
+        self._unfiled.clear()
         nodes = {held.slice.node for name in freed if (held := fleet.held.get(name)) is not None}
         nodes |= {op.held.slice.node for op in ops or () if op.held is not None and not op.taken}
         nodes |= {op.after.name for op in ops or () if op.after is not None}
         changed = {group for name in nodes if name in fleet.places for group in fleet.places[name].by_group}
-        touched: dict[frozenset[DeviceGroup], bool] = {}
-        for version, one in self._refused.items():
-            if one.groups is None:
-                one.groups = groups_of(version)
-            if one.groups not in touched:
-                touched[one.groups] = ops is None or not one.groups.isdisjoint(changed)
-            one.is_open |= touched[one.groups] or one.tenant in tenants
+        touched = [groups for groups in self._closed if ops is None or not groups.isdisjoint(changed)]
+        self._open([version for groups in touched for version in self._closed[groups]])
+        for tenant in self._limited.keys() & tenants:
+            self._open(list(self._limited[tenant]))
 
     def due(
         self, at: float, *, room: bool, tenant_of: Callable[[str], str] = str, first: Collection[str] = ()
@@ -221,57 +269,108 @@ class RefusalMemory:
         of it have just started.
         """
         firsts = [version for version in self._refused if tenant_of(version) in first] if first else []
-        opened = [version for version, one in self._refused.items() if one.is_open]
-        opened = list(dict.fromkeys((*self._least(opened), *self._some(opened))))
+        opened = list(dict.fromkeys((*self._opened(1), *self._opened(REVISED_AT_ONCE))))
         others: list[str] = []
         if not 0.0 <= at - self._in_time_at < self._in_time_every_s:
             others = [v for v, one in self._refused.items() if not one.is_open and _is_due(one, at, room=room)]
-        in_time = list(islice(tenants_in_turn(self._least(others), tenant_of), LEAST_IN_TIME))
+        in_time = list(islice(in_turn(self._least(others), tenant_of), LEAST_IN_TIME))
         if in_time:
             self._in_time_at, self._in_time_every_s = at, min(LONGEST_IN_TIME_S, 2.0 * self._in_time_every_s)
-        turns = (*tenants_in_turn(firsts, tenant_of), *islice(tenants_in_turn(opened, tenant_of), REVISED_AT_ONCE))
+        turns = (*in_turn(firsts, tenant_of), *islice(in_turn(opened, tenant_of), REVISED_AT_ONCE))
         kept = max(REVISED_AT_ONCE - len(in_time), REVISED_AT_ONCE - LEAST_IN_TIME)
         return list(islice(dict.fromkeys((*turns[:kept], *in_time, *turns[kept:])), REVISED_AT_ONCE))
 
-    def _least(self, versions: Collection[str]) -> list[str]:
-        """Of each kind the one that needs least of its host, and those that are like no other."""
-        some, known = set(versions), self._refused
-        found = [version for version in versions if known[version].kind is None]
-        due = ([version for version in alike if version in some] for alike in self._by_kind.values())
-        found += [min(alike, key=lambda version: known[version].needs) for alike in due if alike]
-        return sorted(found, key=lambda version: known[version].since)
+    def _opened(self, most: int) -> list[str]:
+        """Of which something is new: those that are like no other, and of each kind those that need least, no more than
+        `most` and than may be looked at together.
+        """
+        found = list(self._open_alone)
+        for kind in self._kinds.values():
+            found += [version for _, _, version in kind.open[: min(most, kind.at_once)]]
+        return sorted(found, key=self._since)
 
-    def _some(self, versions: Iterable[str]) -> list[str]:
-        """Those that are like no other, and of each kind as many as may be looked at together, by what they need."""
-        known, by_kind, found = self._refused, dict[Ask, list[str]](), list[str]()
+    def _least(self, versions: Iterable[str]) -> list[str]:
+        """Of each kind the one that needs least of its host, and those that are like no other."""
+        found: list[str] = []
+        least: dict[int, tuple[_Open, str]] = {}
         for version in versions:
-            kind = known[version].kind
-            (by_kind.setdefault(kind, []) if kind is not None else found).append(version)
-        for kind, alike in by_kind.items():
-            found += nsmallest(self._at_once.get(kind, 1), alike, key=lambda version: known[version].needs)
-        return sorted(found, key=lambda version: known[version].since)
+            one = self._refused[version]
+            if one.kind is None:
+                found.append(version)
+                continue
+            each: _Open = (one.needs, one.number, version)
+            known = least.get(id(one.kind))
+            if known is None or each < known[0]:
+                least[id(one.kind)] = (each, version)
+        found += [version for _, version in least.values()]
+        return sorted(found, key=self._since)
+
+    def _since(self, version: str) -> float:
+        return self._refused[version].since
+
+    def _open(self, versions: Collection[str]) -> None:
+        """Something is new of these."""
+        kinds: dict[int, RefusedKind] = {}
+        for version in versions:
+            one = self._refused[version]
+            if one.is_open:
+                continue
+            self._unfile(version, one)
+            one.is_open = True
+            if one.groups is None:
+                self._unfiled[version] = None
+            if one.kind is None:
+                self._open_alone[version] = None
+            else:
+                one.kind.open.append((one.needs, one.number, version))
+                kinds[id(one.kind)] = one.kind
+        for kind in kinds.values():
+            kind.open.sort()
+
+    def _file(self, version: str, one: RememberedRefusal) -> None:
+        self._count += 1
+        self._refused[version] = one
+        if one.groups is None:
+            self._unfiled[version] = None
+        else:
+            self._file_closed(version, one)
+
+    def _file_closed(self, version: str, one: RememberedRefusal) -> None:
+        """Nothing is new of it."""
+        if one.groups is not None:
+            self._closed.setdefault(one.groups, {})[version] = None
+
+    def _unfile(self, version: str, one: RememberedRefusal) -> None:
+        self._unfiled.pop(version, None)
+        if one.is_open:
+            self._open_alone.pop(version, None)
+            if one.kind is not None:
+                del one.kind.open[bisect_left(one.kind.open, (one.needs, one.number, version))]
+        elif one.groups is not None and (closed := self._closed.get(one.groups)) is not None:
+            closed.pop(version, None)
+            if not closed:
+                del self._closed[one.groups]
 
     def _pop(self, version: str) -> RememberedRefusal | None:
         one = self._refused.pop(version, None)
-        if one is not None and one.kind is not None:
-            del self._by_kind[one.kind][version]
-            if not self._by_kind[one.kind]:
-                del self._by_kind[one.kind]
-                self._at_once.pop(one.kind, None)
+        if one is None:
+            return None
+        self._unfile(version, one)
+        if one.kind is not None:
+            del one.kind.versions[version]
+            if not one.kind.versions:
+                del self._kinds[one.kind.ask]
+        if one.tenant:
+            limited = self._limited[one.tenant]
+            limited.pop(version, None)
+            if not limited:
+                del self._limited[one.tenant]
         return one
 
 
 def kind_of(ask: Ask) -> Ask | None:
     """An ask without its needs of the host, whichever function's; None if its function's other containers matter."""
     return None if ask.spread is not None or ask.avoid else replace(ask, function="", resident=(), memory=0, cpu=0)
-
-
-def tenants_in_turn(versions: Iterable[str], tenant_of: Callable[[str], str]) -> Iterator[str]:
-    """The versions in their order, of each tenant one in turn."""
-    by_tenant: dict[str, list[str]] = {}
-    for version in versions:
-        by_tenant.setdefault(tenant_of(version), []).append(version)
-    return (version for turn in zip_longest(*by_tenant.values()) for version in turn if version is not None)
 
 
 def _again_s(before: RememberedRefusal | None) -> float:

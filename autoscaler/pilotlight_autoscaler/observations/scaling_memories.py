@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -81,6 +81,10 @@ class ScalingMemories:
 
     def get(self, function: str) -> FunctionMemory | None:
         return self._memories.get(function)
+
+    def functions(self) -> Set[str]:
+        """Those of which something is remembered, but for what is packed."""
+        return self._memories.keys()
 
     def load_s(self, function: str) -> float:
         """How long a start of a function takes, in seconds; 0: nothing is known of it."""

@@ -84,8 +84,7 @@ FOLLOW_EVERY_S = 10.0
 
 def _is_over(demand: Demand, told: float, at: float) -> bool:
     """Whether nothing follows from a demand any more: its home has said that it is done, or is silent for long."""
-    asks = demand.waiting or demand.running or demand.backlog
-    return at - told > (DEMAND_KEPT_S if asks else 2 * DEMAND_STALE_S)
+    return at - told > (DEMAND_KEPT_S if demand.waiting or demand.running or demand.backlog else 2 * DEMAND_STALE_S)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -327,7 +326,8 @@ class World:
             self._tidy(at)
 
     def _tidy(self, at: float) -> None:
-        for version in [version for version, told in self.demands.items() if _is_over(*told, at)]:
+        old = (each for each in self.demands.items() if at - each[1][1] > 2 * DEMAND_STALE_S)
+        for version in [version for version, told in old if _is_over(*told, at)]:
             del self.demands[version]
             self._rates.pop(version, None)
             self.waiting.discard(version)
@@ -374,8 +374,8 @@ class World:
 
         They do not say whose they are.
         """
-        fresh = (told for name in self.demands if (told := self.demand(name, at)) is not None)
-        return [told for told in fresh if told.function == function and (told.queued or told.running or told.backlog)]
+        of_it = (told for name in self.demands if (told := self.demand(name, at)) and told.function == function)
+        return [told for told in of_it if told.queued or told.running or told.backlog]
 
     def containers(self, at: float) -> Iterator[tuple[str, ContainerReport]]:
         """Every container on a node that is not lost, with its node's name."""

@@ -26,7 +26,10 @@ def end_shut_down(state: PassState) -> None:
     And those that are let out to what has been taken from their tenants since they started.
     """
     nodes, shut_down, grace_s = state.world.nodes, state.given.shut_down, state.given.stop_grace_s
-    let_out = [name for name, record in state.versions.items() if name not in shut_down and network_of(record.spec)]
+    networked = state.given.networked
+    if networked is None:
+        networked = [name for name, record in state.versions.items() if network_of(record.spec)]
+    let_out = [name for name in networked if name not in shut_down]
     of_these = (found for version in (*shut_down, *let_out) for found in state.world.index.of(version))
     there = ((each.node, each.report) for each in of_these if not nodes[each.node].draining)
     for node, container, why in state.world.shutdowns.due(partial(_why_at_an_end, state), there, state.at):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pilotlight_autoscaler.passes.settled_versions import SettledVersions
 from pilotlight_autoscaler.plans.plan_commands import NetworkOf, no_network
+from pilotlight_autoscaler.policy.shares import ShareTerms
 from pilotlight_autoscaler.policy.tenant_rooms import LimitsOf, unlimited
 from pilotlight_core.model.messages.node_messages import STOP_GRACE_S
 from pilotlight_core.model.rollouts.capacity import ArmCapacity
@@ -56,6 +57,8 @@ class PassInput:
     network_of: NetworkOf = no_network
     weight_of: Callable[[str], float] = lambda _: 1.0
     """By tenant: its share where several wait."""
+    terms_of: Callable[[str], ShareTerms] | None = None
+    """By tenant, what follows for its share from its weight and limits; None: it is worked out."""
     bounds: Mapping[str, ScaleBounds] = field(default_factory=dict)
     """By version, where people's word or a warm window may say otherwise than the spec."""
     arms: Mapping[str, ArmCapacity] = field(default_factory=dict)
@@ -72,6 +75,8 @@ class PassInput:
     """The versions whose records have come, gone or changed since the last pass; None: those of all may have."""
     settled: SettledVersions = field(default_factory=SettledVersions)
     """What passes before this one know of versions of which nothing is to change."""
+    networked: Collection[str] | None = None
+    """The versions that are let out to somewhere; None: they are looked for."""
     stop_grace_s: float = STOP_GRACE_S
     """How long calls of versions that are shut down may go on."""
     options: PassOptions = field(default_factory=PassOptions)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pilotlight_placement.fleet.tenant_holdings import HeldResources
 
 AskT = TypeVar("AskT")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,3 +20,16 @@ class MissingStarts(Generic[AskT]):
     tenant: str
     need: HeldResources
     count: int
+
+
+def in_turn(items: Iterable[T], tenant_of: Callable[[T], str]) -> Iterator[T]:
+    """The items in their order, of each tenant one in turn, so that whoever has a thousand delays nobody else."""
+    by_tenant: dict[str, list[T]] = {}
+    for item in items:
+        by_tenant.setdefault(tenant_of(item), []).append(item)
+    place, queues = 0, list(by_tenant.values())
+    while queues:
+        for queue in queues:
+            yield queue[place]
+        place += 1
+        queues = [queue for queue in queues if len(queue) > place]

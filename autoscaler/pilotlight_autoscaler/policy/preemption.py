@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
+from pilotlight_autoscaler.policy.missing_starts import in_turn
 from pilotlight_autoscaler.policy.scaling_policy import FLOOR_IDLE_S, MIN_RESIDENCY_S, VersionView, may_give_way
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.asks.ask import Ask
@@ -124,10 +124,7 @@ def choose_victims(
 
 def round_robin(shorts: Sequence[Shortfall], first: int) -> list[Shortfall]:
     """The shortfalls from number `first` on, one of each tenant in turn, so that no tenant crowds out the others."""
-    by_tenant: dict[str, list[Shortfall]] = {}
-    for short in shorts:
-        by_tenant.setdefault(short.refusal.record.ask.tenant, []).append(short)
-    ordered = [short for each in zip_longest(*by_tenant.values()) for short in each if short is not None]
+    ordered = list(in_turn(shorts, lambda short: short.refusal.record.ask.tenant))
     start = first % len(ordered) if ordered else 0
     return ordered[start:] + ordered[:start]
 

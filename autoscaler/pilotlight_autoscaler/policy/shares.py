@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 
 from pilotlight_autoscaler.policy.missing_starts import AskT, MissingStarts
-from pilotlight_core.model.limits import ReachedLimit
+from pilotlight_core.model.limits import Limits, ReachedLimit
 from pilotlight_placement.fleet.tenant_holdings import NOTHING_HELD, HeldResources
 
 NEGLIGIBLE = 1e-9
@@ -42,6 +42,11 @@ class ShareTerms:
     weight: float = 1.0
     guarantee: float = 0.0
     borrow: float | None = None
+
+    @classmethod
+    def of(cls, weight: float, limits: Limits) -> ShareTerms:
+        """The terms of a tenant with this weight and these limits."""
+        return cls(weight=weight, guarantee=limits.guarantee or 0.0, borrow=limits.borrow)
 
     @property
     def most(self) -> float:

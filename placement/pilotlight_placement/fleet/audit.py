@@ -77,6 +77,10 @@ def _holdings(fleet: Fleet) -> None:
             sums[held.tenant] = sums.get(held.tenant, NOTHING_HELD).plus(resources_of(held.slice))
     counted = {tenant: fleet.holdings.of(tenant) for tenant in fleet.holdings.tenants()}
     _require(counted == sums, f"tenants hold {sums}, counted are {counted}")
+    total = NOTHING_HELD
+    for each in sums.values():
+        total = total.plus(each)
+    _require(fleet.holdings.total == total, f"tenants hold {total} in all, counted are {fleet.holdings.total}")
 
 
 def _groups(fleet: Fleet) -> None:

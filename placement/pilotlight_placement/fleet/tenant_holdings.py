@@ -90,6 +90,12 @@ class TenantHoldings:
 
     def __init__(self) -> None:
         self._held: dict[str, _Sums] = {}
+        self._all = _Sums()
+
+    @property
+    def total(self) -> HeldResources:
+        """What all tenants hold."""
+        return HeldResources(self._all.vram, self._all.compute, self._all.slots)
 
     def of(self, tenant: str) -> HeldResources:
         """What a tenant holds."""
@@ -114,5 +120,6 @@ class TenantHoldings:
         sums = self._held.get(held.tenant)
         if sums is None:
             sums = self._held[held.tenant] = _Sums()
+        self._all.change(held.slice, times)
         if not sums.change(held.slice, times):
             del self._held[held.tenant]

@@ -56,3 +56,16 @@ def test_a_refusal_is_told_and_others_hear_nothing() -> None:
     assert known.text("v2", NOW) == ""
     assert known.expected_s("v2", NOW) == 0.0
     assert hopes().with_hope(SHORT, NOW) is SHORT
+
+
+def test_whose_hopes_are_new_is_said_once() -> None:
+    """Of all others callers hear the same as before."""
+    known = hopes(refused={"v1": "the pool l4 is at its limit of 1 node", "v2": "no pool has it"})
+    assert known.take_changed() == {"v1", "v2"}
+    assert known.take_changed() == set()
+
+    known.refused = {"v2": "no pool has it"}
+    known.awaited = {"v1": AwaitedNode(pool="l4", node="l4-n1", since=NOW)}
+    assert known.take_changed() == {"v1"}
+    known.awaited = {}
+    assert known.take_changed() == {"v1"}

@@ -112,17 +112,16 @@ def test_a_limit_is_looked_at_again_when_its_tenants_containers_change() -> None
 
 
 def test_callers_hear_again_what_they_were_told_until_the_version_has_a_place() -> None:
-    """Of those that are not decided on now."""
+    """What was never refused has nothing to be told."""
     memory, fleet = RefusalMemory(), full_fleet()
     refused(memory, fleet, "ver_1", "ver_2")
     told = Shortage(version="ver_1", epoch=1, reason="all is in use")
     memory.set_shortage(told)
     memory.set_shortage(Shortage(version="ver_3", epoch=1, reason="it was never refused"))
 
-    assert memory.shortages(but=()) == [told]
-    assert memory.shortages(but=["ver_1"]) == []
+    assert [memory.shortage(version) for version in ("ver_1", "ver_2", "ver_3")] == [told, None, None]
     memory.settle(["ver_1"], 1.0)
-    assert (memory.versions(), memory.shortages(but=())) == ({"ver_2"}, [])
+    assert (memory.versions(), memory.shortage("ver_1")) == ({"ver_2"}, None)
 
 
 def test_a_tenant_with_a_thousand_refusals_delays_nobody_else() -> None:
@@ -236,3 +235,24 @@ def test_looks_that_find_nothing_become_rarer_until_something_is_new() -> None:
     assert looks(116.0, 4.0) == [0.0, 2.0]
     memory.settle(["ver_new"], 200.0)
     assert looks(200.0, 4.0) == [0.0, 2.0]
+
+
+def test_those_of_a_kind_that_are_still_to_be_looked_at_stay_so_when_one_of_them_has_no_place() -> None:
+    """Unless they need as much as that one."""
+    memory, fleet = RefusalMemory(), full_fleet()
+    asks = {f"ver_{gib}": replace(CPU, memory=gib * 2**30) for gib in (1, 2, 3)}
+    for version, ask in asks.items():
+        memory.note([version], 0.0, room=True, ask=ask)
+    memory.refresh(fleet, (), (), lambda _: groups(fleet))
+    fleet.release("c1")
+    memory.refresh(fleet, (), (), lambda _: groups(fleet))
+    assert memory.due(1.0, room=False) == ["ver_1"]
+
+    memory.note(["ver_1"], 1.0, room=True, ask=asks["ver_1"])
+    assert memory.due(1.2, room=False) == ["ver_2"]
+    memory.note(["ver_2"], 1.2, room=True, ask=asks["ver_2"])
+    memory.note_alike("ver_2", 1.2, room=True)
+    assert memory.due(1.4, room=False) == []
+    memory.forget("ver_1")
+    memory.open_all()
+    assert memory.due(1.6, room=False) == ["ver_2"]

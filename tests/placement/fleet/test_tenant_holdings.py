@@ -42,6 +42,7 @@ def test_each_tenant_holds_what_its_containers_do() -> None:
     assert fleet.holdings.of("acme") == HeldResources(vram=H100.memory, compute=1_000_000)
     assert fleet.holdings.of("zoo") == HeldResources(slots=1)
     assert set(fleet.holdings.tenants()) == {"acme", "zoo"}
+    assert fleet.holdings.total == HeldResources(vram=H100.memory, compute=1_000_000, slots=1)
 
 
 def test_a_node_that_drains_is_not_shared() -> None:
