@@ -46,7 +46,7 @@ from pilotlight import App
 app = App("shop")
 
 
-@app.gpu_function(memory="128MiB", min_containers=1, max_containers=1, forecast=False)
+@app.gpu_function(memory="128MiB", cpu=0.05, min_containers=1, max_containers=1, forecast=False)
 def price(item: str = "") -> int:
     # version {number}
     time.sleep({seconds} * math.exp(random.gauss(0.0, {noise}) / math.sqrt(2.0)))
@@ -137,7 +137,7 @@ def main() -> None:
     """Run, print, finish."""
     parser = report.arguments("rollout_pairs", __doc__ or "")
     parser.add_argument("--runs", type=int, help="rollouts of each kind (100)")
-    parser.add_argument("--lanes", type=int, default=16, help="at a time (16)")
+    parser.add_argument("--lanes", type=int, default=12, help="at a time (12): a core carries six")
     parser.add_argument("--base-ms", type=float, default=200.0, help="what a call takes, in the middle (200)")
     parser.add_argument("--noise", type=float, default=0.04, help="of the logarithms of pairs' costs (0.04)")
     options = report.parsed(parser)

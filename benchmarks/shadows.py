@@ -26,6 +26,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.http_load import Answer, Caller
@@ -80,8 +81,8 @@ def begin(running: Platform, folder: Path) -> None:
     wait_until(lambda: rollout_of(running)["state"] == "pairs", "pairs are gathered")
 
 
-def rollout_of(running: Platform) -> dict[str, object]:
-    found: dict[str, object] = running.http.get(f"/v1/apps/{APP}/rollout").raise_for_status().json()
+def rollout_of(running: Platform) -> dict[str, Any]:
+    found: dict[str, Any] = running.http.get(f"/v1/apps/{APP}/rollout").raise_for_status().json()
     return found
 
 
