@@ -46,7 +46,7 @@ from pilotlight import App
 app = App("shop")
 
 
-@app.gpu_function(memory="128MiB", cpu=0.05, min_containers=1, max_containers=1, forecast=False)
+@app.gpu_function(memory="128MiB", min_containers=1, max_containers=1, forecast=False)
 def price(item: str = "") -> int:
     # version {number}
     time.sleep({seconds} * math.exp(random.gauss(0.0, {noise}) / math.sqrt(2.0)))
@@ -54,8 +54,8 @@ def price(item: str = "") -> int:
 """
 DEARER = 1.03
 PAIRS, UNJUDGED = 300, 20
-OF_A_LANE = 3
-"""Containers: of the old version, the new one and the twin."""
+OF_A_LANE, OF_AN_AGENT = 3, 18
+"""Containers: of the old version, the new one and the twin; and of an agent."""
 BEGUN_S, OVER_S = 120.0, 900.0
 LOOKED_S = 0.5
 
@@ -137,15 +137,26 @@ def main() -> None:
     """Run, print, finish."""
     parser = report.arguments("rollout_pairs", __doc__ or "")
     parser.add_argument("--runs", type=int, help="rollouts of each kind (100)")
-    parser.add_argument("--lanes", type=int, default=12, help="at a time (12): a core carries six")
-    parser.add_argument("--base-ms", type=float, default=200.0, help="what a call takes, in the middle (200)")
+    parser.add_argument("--lanes", type=int, default=16, help="at a time (16)")
+    parser.add_argument("--base-ms", type=float, default=500.0, help="what a call takes, in the middle (500)")
     parser.add_argument("--noise", type=float, default=0.04, help="of the logarithms of pairs' costs (0.04)")
     options = report.parsed(parser)
     options.runs = options.runs or (2 if options.quick else 100)
-    slots = str(OF_A_LANE * options.lanes)
+    # Two cores promise twenty containers: each agent has them to itself, since functions that sleep need none.
+    agents = -(-OF_A_LANE * options.lanes // OF_AN_AGENT)
+    words = (
+        "--cpu-slots",
+        str(OF_AN_AGENT),
+        "--blanks",
+        "0",
+        "--extra-gateways",
+        "1",
+        "--extra-agents",
+        str(agents - 1),
+    )
     with (
         tempfile.TemporaryDirectory() as folder,
-        platform(Path(folder), "--cpu-slots", slots, "--blanks", "0", "--extra-gateways", "1") as running,
+        platform(Path(folder), *words) as running,
     ):
         outcomes = list(all_outcomes(running, options, Path(folder)))
     report.finish("rollout_pairs", figures_of(outcomes))

@@ -200,7 +200,10 @@ async def take(folder: Path, state: Path, api: str, key: str, dashboard: str, *,
             for dark in (False, True):
                 async with browser.tab(dark=dark) as tab:
                     scheme = "dark" if dark else "light"
-                    await _log_in(folder, tab, key, dashboard, scheme)
+                    await tab.open(f"{dashboard}/ui/login")
+                    if not rollouts:
+                        await _picture(tab, folder / f"login-{scheme}.png", 420)
+                    await tab.submit("form.login", key=key)
                     await _take_all(folder, tab, dashboard, scheme, paths, call)
                     if not rollouts:
                         await _take_call(folder, tab, client, dashboard, scheme)
@@ -223,12 +226,6 @@ async def _call_on(client: httpx.AsyncClient, name: str, body: dict[str, str], p
     while True:
         await client.post(f"/v1/functions/{name}/calls", json={"input": body})
         await asyncio.sleep(pause)
-
-
-async def _log_in(folder: Path, tab: Tab, key: str, dashboard: str, scheme: str) -> None:
-    await tab.open(f"{dashboard}/ui/login")
-    await _picture(tab, folder / f"login-{scheme}.png", 420)
-    await tab.submit("form.login", key=key)
 
 
 async def _take_all(folder: Path, tab: Tab, dashboard: str, scheme: str, paths: Sequence[str], call: str) -> None:
