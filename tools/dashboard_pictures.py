@@ -1,10 +1,13 @@
 """Pictures of each page of the dashboard, light and dark: `python -m tools.dashboard_pictures docs/guide/dashboard`.
 
-They are of a platform that it starts, with GPUs in software, three functions and some traffic. Needs chromium.
+They are of a platform that it starts, with GPUs in software, three functions and some traffic. Needs chromium. With
+`--rollouts` they are of the pages of rollouts alone, and there is little beside these: for two cores, where rollouts
+that share them with all the rest stand still.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -13,7 +16,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -86,7 +89,7 @@ CHANGED = textwrap.dedent(
     app = App("{name}")
 
 
-    @app.gpu_function(min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
+    @app.gpu_function(memory="256MiB", min_containers=1, max_containers=1, idempotent=True, retries=0, forecast=False)
     def rate(text: str) -> int:
         time.sleep(0.02)
         return {body}
@@ -95,28 +98,41 @@ CHANGED = textwrap.dedent(
 """Of an app of a name, by what its function answers."""
 SOUND, AS_SOUND, BROKEN = "len(text)", "len(text) + 0", "len(text) // 0"
 ROLLOUTS = {"tags": (BROKEN, ("--steps", "50,100", "--pairs", "0")),
-            "labels": (AS_SOUND, ("--steps", "5,25,50,100", "--every", "45s", "--pairs", "40"))}  # fmt: skip
+            "labels": (AS_SOUND, ("--steps", "25,50,100", "--every", "30m", "--pairs", "60"))}  # fmt: skip
 """By app, its new version, and how it is given the traffic."""
+COMPARED, JUDGED_WITHIN_S = 200, 600.0
+"""Calls of the sound new version, when it is pictured; the broken one is back by then."""
 GPUS = "3xH100:mig,2xT4"
 UP_WITHIN_S, TRAFFIC_S, SETTLES_S = 90.0, 60.0, 2.5
 COLOURS = 96
 """Of a picture: text and lines need no more, and it is a quarter as large."""
-MORE = ("/ui/nodes/local", "/ui/functions/search.embed", "/ui/rollouts/labels", "/ui/rollouts/tags")
+OF_ROLLOUTS = ("/ui/rollouts", "/ui/all-rollouts", "/ui/rollouts/labels", "/ui/rollouts/tags")
+MORE = ("/ui/nodes/local", "/ui/functions/search.embed", *OF_ROLLOUTS[2:])
 MOST_HEIGHT = 1_400
 """Pixels of height of a picture, at most."""
 
 
 def main() -> None:
-    """Write the pictures into the folder that the first argument names."""
-    folder = Path(sys.argv[1])
+    """Write the pictures."""
+    parser = argparse.ArgumentParser(prog="python -m tools.dashboard_pictures", description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the pictures are written")
+    parser.add_argument("--rollouts", action="store_true", help="of the pages of rollouts alone")
+    options = parser.parse_args()
+    folder: Path = options.folder
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as state, platform(Path(state)) as (api, key, dashboard):
-        asyncio.run(take(folder, Path(state), api, key, dashboard))
+    with (
+        tempfile.TemporaryDirectory() as state,
+        platform(Path(state), rollouts=options.rollouts) as (api, key, dashboard),
+    ):
+        asyncio.run(take(folder, Path(state), api, key, dashboard, rollouts=options.rollouts))
 
 
 @contextmanager
-def platform(state: Path) -> Iterator[tuple[str, str, str]]:
-    """The addresses of a platform and its dashboard, and a key, until the block ends."""
+def platform(state: Path, *, rollouts: bool) -> Iterator[tuple[str, str, str]]:
+    """The addresses of a platform and its dashboard, and a key, until the block ends.
+
+    `rollouts`: it has nothing but what is rolled out.
+    """
     ready, client = state / "ready.json", state / "client.json"
     command = (
         sys.executable, "-m", "pilotlight_supervisor.up", "--state-dir", str(state / "state"), "--port", "0",
@@ -132,9 +148,10 @@ def platform(state: Path) -> Iterator[tuple[str, str, str]]:
             time.sleep(0.2)
         told = json.loads(ready.read_text())
         key = json.loads(client.read_text())["api_key"]
-        second = _second_tenant(told["url"], key)
-        sound = [(key, CHANGED.format(name=name, body=SOUND)) for name in ROLLOUTS]
-        for owner, code in ((key, APP), (second, SECOND), *sound):
+        deploys = [(key, CHANGED.format(name=name, body=SOUND)) for name in ROLLOUTS]
+        if not rollouts:
+            deploys += [(key, APP), (_second_tenant(told["url"], key), SECOND)]
+        for owner, code in deploys:
             deploy(state, told["url"], owner, code)
         yield told["url"], key, told["dashboard_url"]
     finally:
@@ -158,29 +175,51 @@ def _second_tenant(url: str, key: str) -> str:
     return str(made.json()["key"])
 
 
-async def take(folder: Path, state: Path, api: str, key: str, dashboard: str) -> None:
+async def take(folder: Path, state: Path, api: str, key: str, dashboard: str, *, rollouts: bool) -> None:
     """Call the functions for a while, begin the rollouts, then take a picture of each page."""
     headers = {"authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(base_url=api, headers=headers, timeout=120.0) as client:
-        calling = [asyncio.create_task(_call_on(client, name, body, pause)) for name, body, pause in (
+        traffic = [(f"{name}.rate", {"text": "x"}, 0.02) for name in ROLLOUTS for _ in range(2)]
+        traffic += [] if rollouts else [
             ("search.embed", {"texts": "a short text"}, 0.05), ("search.embed", {"texts": "another"}, 0.08),
             ("search.embed", {"texts": "a third"}, 0.11), *((("search.rerank", {"query": "x"}, 0.1),) * 6),
-            ("search.Caption", {"image": "x"}, 1.0), *((f"{name}.rate", {"text": "x"}, 0.02) for name in ROLLOUTS),
-        )]  # fmt: skip
+            ("search.Caption", {"image": "x"}, 1.0),
+        ]  # fmt: skip
+        calling = [asyncio.create_task(_call_on(client, name, body, pause)) for name, body, pause in traffic]
         for name, (body, words) in ROLLOUTS.items():
             code = CHANGED.format(name=name, body=body)
             await asyncio.to_thread(deploy, state, api, key, code, "--rollout", *words)
-        await asyncio.sleep(TRAFFIC_S)
-        kept = (await client.get("/v1/calls", params={"function": "search.rerank", "limit": 1})).json()["calls"]
-        call = f"/ui/calls/{kept[0]['id']}" if kept else ""
+        await _until_judged(client)
+        call = ""
+        if not rollouts:
+            await asyncio.sleep(TRAFFIC_S)
+            kept = (await client.get("/v1/calls", params={"function": "search.rerank", "limit": 1})).json()["calls"]
+            call = f"/ui/calls/{kept[0]['id']}" if kept else ""
+        paths = OF_ROLLOUTS if rollouts else (*(page.path for page in PAGES if page.listed), *MORE)
         async with Browser.started() as browser:
             for dark in (False, True):
                 async with browser.tab(dark=dark) as tab:
-                    await _take_all(folder, tab, key, dashboard, "dark" if dark else "light", call)
-                    await _take_call(folder, tab, client, dashboard, "dark" if dark else "light")
+                    scheme = "dark" if dark else "light"
+                    await tab.open(f"{dashboard}/ui/login")
+                    if not rollouts:
+                        await _picture(tab, folder / f"login-{scheme}.png", 420)
+                    await tab.submit("form.login", key=key)
+                    await _take_all(folder, tab, dashboard, scheme, paths, call)
+                    if not rollouts:
+                        await _take_call(folder, tab, client, dashboard, scheme)
         for task in calling:
             task.cancel()
         await asyncio.wait(calling)
+
+
+async def _until_judged(client: httpx.AsyncClient) -> None:
+    """Until the broken version is back, and enough calls of the sound one were compared."""
+    async with asyncio.timeout(JUDGED_WITHIN_S):
+        while True:
+            tags, labels = [(await client.get(f"/v1/apps/{name}/rollout")).json() for name in ("tags", "labels")]
+            if tags["state"] == "rolled_back" and labels["calls"].get("canary", 0) >= COMPARED:
+                return
+            await asyncio.sleep(1.0)
 
 
 async def _call_on(client: httpx.AsyncClient, name: str, body: dict[str, str], pause: float) -> None:
@@ -189,11 +228,8 @@ async def _call_on(client: httpx.AsyncClient, name: str, body: dict[str, str], p
         await asyncio.sleep(pause)
 
 
-async def _take_all(folder: Path, tab: Tab, key: str, dashboard: str, scheme: str, call: str) -> None:
-    await tab.open(f"{dashboard}/ui/login")
-    await _picture(tab, folder / f"login-{scheme}.png", 420)
-    await tab.submit("form.login", key=key)
-    for path in (*(page.path for page in PAGES if page.listed), *MORE, *([call] if call else [])):
+async def _take_all(folder: Path, tab: Tab, dashboard: str, scheme: str, paths: Sequence[str], call: str) -> None:
+    for path in (*paths, *([call] if call else [])):
         await tab.open(f"{dashboard}{path}")
         await asyncio.sleep(SETTLES_S)
         height = min(MOST_HEIGHT, int(await tab.evaluate("document.documentElement.scrollHeight")))

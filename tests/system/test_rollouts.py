@@ -103,11 +103,13 @@ def test_an_equal_version_is_promoted(platform: Platform, tmp_path: Path) -> Non
     assert wrong == []
 
 
-LOADED_S, CALLERS, EACH_S = 60.0, 20, 0.1
+LOADED_S, CALLERS, EACH_S = 240.0, 20, 0.1
+"""A hundredth of what a busy machine lets through may take minutes to fail three times."""
 SEEN, BACK_S = 5, 1.0
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize("tries", ["idempotent=True, retries=0", "retries=2", "idempotent=True, retries=2"])
 def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path: Path, tries: str) -> None:
     """At one percent of 200 calls a second: five callers at most see anything but the old version's answer, and nothing
@@ -147,6 +149,7 @@ def test_a_canary_that_always_fails_is_seen_by_few(platform: Platform, tmp_path:
     assert len({call for _, call in failures}) == len(failures)
     third = failures[2][0] if len(failures) > 2 else back["since"]
     assert back["since"] - third <= BACK_S
+    assert [at - third for at, _ in failures if at > third + BACK_S] == [], "nothing of it runs later, as it has logged"
 
 
 def failed_calls(platform: Platform, since: float) -> Iterator[tuple[float, str]]:

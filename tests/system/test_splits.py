@@ -19,6 +19,7 @@ import pytest
 from pilotlight_core.model.rollouts.rollout_record import Arm, Rollout, Sticky
 from pilotlight_core.model.rollouts.split import drawn
 from pilotlight_core.model.rollouts.split_units import SplitAsker, unit_of
+from tests.system.support.ledger import ended, rows
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.rollout_writer import RolloutWriter
@@ -140,6 +141,10 @@ class FailingOver:
     key: str
     lost: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    ran: dict[str, str] = field(default_factory=dict)
+    """By answered call, the version that its answer names."""
+    sent: dict[str, float] = field(default_factory=dict)
+    """By answered call, when it was sent first, in unix seconds."""
 
     def __post_init__(self) -> None:
         self.over = threading.Event()
@@ -156,7 +161,7 @@ class FailingOver:
                 self._call(clients[best:] + clients[:best], f"{best}-{number}")
 
     def _call(self, clients: list[httpx.Client], name: str) -> None:
-        said = ""
+        said, sent_at = "", time.time()
         for client in (*clients, *clients):
             try:
                 done = client.post(
@@ -168,6 +173,8 @@ class FailingOver:
                 continue
             if done.status_code == 200:
                 self.names.append(name)
+                answer = done.json()
+                self.ran[answer["id"]], self.sent[answer["id"]] = answer["version"], sent_at
                 return
             said = done.text
         self.lost.append(f"{name}: {said}")
@@ -176,7 +183,9 @@ class FailingOver:
 @pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_rollback_holds_for_a_gateway_that_stood_still_and_loses_no_call(tmp_path: Path) -> None:
-    """Four gateways, one stopped before it and one killed: nothing of the new version starts a second later."""
+    """Four gateways, one stopped before it and one killed: nothing of the new version starts a second later, by what
+    the function logs; and by the receipts it has run no call but those that it has logged.
+    """
 
     def write(answer: int) -> Path:
         file = tmp_path / "app.py"
@@ -191,8 +200,9 @@ def test_a_rollback_holds_for_a_gateway_that_stood_still_and_loses_no_call(tmp_p
     with run_platform(tmp_path, *options) as platform, ThreadPoolExecutor(CALLERS) as callers:
         platform.deploy(write(1))
         registered = json.loads(platform.cli("deploy", str(write(2)), "--no-traffic", "--json").stdout)
+        canary = registered[0]["functions"][0]["version_id"]
         writer = RolloutWriter(platform=platform, app="frozen")
-        writer.begin({"which": registered[0]["functions"][0]["version_id"]}, 5_000, Sticky.CALL)
+        writer.begin({"which": canary}, 5_000, Sticky.CALL)
         load = FailingOver(urls=platform.urls, key=platform.key)
         loops = [callers.submit(load.keep_calling, number % 4) for number in range(CALLERS)]
         try:
@@ -211,7 +221,33 @@ def test_a_rollback_holds_for_a_gateway_that_stood_still_and_loses_no_call(tmp_p
         for loop in loops:
             loop.result()
         late = [at - back_at for at, version in starts(platform) if version == 2 and at > back_at + LATEST_S]
+        check_receipts(platform, load, canary, back_at + LATEST_S)
 
     assert load.lost == []
     assert len(load.names) > 100
     assert late == []
+
+
+def check_receipts(platform: Platform, load: FailingOver, canary: str, back_at: float) -> None:
+    """Each answered call was billed on the version that its answer names; the new one was billed for what it has
+    logged, and for no call that was sent after the rollback.
+    """
+    query = "SELECT DISTINCT call, version FROM receipt_line WHERE function = 'which' AND ns > 0"
+
+    def billed() -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for call, version in rows(platform, query):
+            found.setdefault(call, set()).add(version)
+        return found
+
+    wait_until(lambda: load.ran.keys() <= ended(platform, "which"), "all that was answered is in the ledger")
+    logged = {line["call"] for line in platform.logs("frozen") if line["text"].split()[1:2] == ["2"]}
+    by_receipt = wait_until(
+        lambda: (found := billed()) and logged == {call for call, on in found.items() if canary in on} and found,
+        "the receipts of the new version are of the calls that it has logged",
+    )
+    for call, version in load.ran.items():
+        on = by_receipt[call]
+        assert canary in on if version.endswith("@v2") else on - {canary}, (call, version, on)
+    assert [call for call, sent_at in load.sent.items() if sent_at > back_at and canary in by_receipt[call]] == []
+    assert logged & load.ran.keys(), "some were answered by it before"

@@ -36,6 +36,11 @@ AT_ONCE = 8
 """Tenants whose pairs run at a time."""
 LARGEST = 2**20
 """Bytes of an input or answer that is kept for a pair."""
+TIMES_OF_WANTED = 2
+"""Pairs of a function that run here at most, for each that its rollout asks for: it may wait for another function, which
+is called seldom, for an hour, and some pairs say nothing."""
+COUNTED = 1_000
+"""Functions of rollouts whose pairs are counted; the oldest are forgotten."""
 
 log = structlog.get_logger(__name__)
 
@@ -77,7 +82,9 @@ class ShadowPairs:
     note: Callable[[Pair], None]
     """Told of each pair of which both sides ran."""
     counts: Counter[str] = field(default_factory=Counter)
-    """Pairs that ran, that could not, and calls for which there was no room."""
+    """Pairs that ran, that could not, and calls for which there was no room, or that come after enough of them."""
+    _begun: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Pairs that were begun, by rollout and function."""
     _waiting: deque[_Waiting] = field(default_factory=deque)
     _stirred: asyncio.Event = field(default_factory=asyncio.Event)
     _busy: set[str] = field(default_factory=set)
@@ -96,6 +103,9 @@ class ShadowPairs:
         version = call.version
         record = self.records.rollout_nowait(version.tenant, version.app)
         if record is None or (rollout := record.rollout) is None or not _is_wanted(call, rollout):
+            return
+        if self._begun.get((rollout.id, version.function), 0) >= TIMES_OF_WANTED * rollout.terms.pairs:
+            self.counts["enough"] += 1
             return
         size = len(call.input) + len(result.output)
         of_tenant = sum(one.call.version.tenant == version.tenant for one in self._waiting)
@@ -156,10 +166,17 @@ class ShadowPairs:
         version = waiting.call.version
         record = self.records.rollout_nowait(version.tenant, version.app)
         now = record.rollout if record is not None else None
-        return now is not None and now.id == waiting.rollout.id and now.state is RolloutState.PAIRS
+        return now is not None and now.id == waiting.rollout.id and _gathers(now)
+
+    def _count(self, rollout: str, function: str) -> None:
+        key = rollout, function
+        if key not in self._begun and len(self._begun) >= COUNTED:
+            del self._begun[next(iter(self._begun))]
+        self._begun[key] = self._begun.get(key, 0) + 1
 
     async def _run_pair(self, waiting: _Waiting) -> None:
         function, rollout = waiting.call.version.function, waiting.rollout
+        self._count(rollout.id, function)
         sides = [(Arm.CANARY, rollout.canary[function]), (Arm.TWIN, rollout.twins[function])]
         if is_canary_second(rollout.salt, waiting.call.call_id):
             sides.reverse()
@@ -176,6 +193,11 @@ class ShadowPairs:
         self.note(Pair(rollout, waiting.revision, waiting.call, (first, second)))
 
 
+def _gathers(rollout: Rollout) -> bool:
+    """Whether calls are repeated for it: not while a person has paused it, for nobody asks for them then."""
+    return rollout.state is RolloutState.PAIRS and not rollout.paused_by
+
+
 def is_canary_second(salt: bytes, call_id: str) -> bool:
     """Whether the old version goes first: by a coin that nobody outside can foresee."""
     return bool(hmac.digest(salt, b"order:" + call_id.encode(), "sha256")[0] & 1)
@@ -185,7 +207,7 @@ def _is_wanted(call: PreparedCall, rollout: Rollout) -> bool:
     """Whether a call takes part in the rollout, on the old version's side: one that named its version does not."""
     function, side = call.version.function, call.side
     return (
-        rollout.state is RolloutState.PAIRS
+        _gathers(rollout)
         and side is not None
         and (side.rollout, side.arm) == (rollout.id, Arm.CONTROL)
         and not call.shadow

@@ -9,12 +9,22 @@ import typer
 
 from pilotlight.cli.output import console, note, on_terminal, print_json, print_text, span
 from pilotlight.cli.session import ask, client
-from pilotlight_core.model.api.rollouts.rollout_api import RolloutView
+from pilotlight_core.model.api.rollouts.rollout_api import GuardView, RolloutView
 from pilotlight_core.model.rollouts.rollout_record import WHY_HELD
 
 ROLLED_BACK, INTERRUPTED = 3, 130
 """Exit codes."""
 OVER = frozenset({"promoted", "rolled_back", "superseded"})
+HAPPENS = {
+    "planned": "it begins",
+    "checking": "schemas, policies and signatures are looked at",
+    "starting": "the new version and its twin get containers; all calls go to the old one",
+    "promoted": "all calls go to the new version",
+    "rolling_back": "all calls go to the old version; what runs on the new one ends",
+    "rolled_back": "all calls go to the old version",
+    "superseded": "calls go to what is deployed now",
+}
+"""By state, where more than its share is to be said."""
 
 
 def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
@@ -23,9 +33,30 @@ def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
         f"{sides.get('control', 'new')} -> {sides['canary']}" for _, sides in sorted(view.functions.items())
     )
     yield f"rollout {view.number} of {view.app}: {names}"
-    steps = f"step {view.step} of {len(view.steps)}, " if view.step else ""
-    share = f"{view.share:g} % of the calls go to the new version"
-    yield f"  {view.state} for {span(at - view.since)}: {steps}{share}"
+    steps = f", step {view.step} of {len(view.steps)}" if view.step else ""
+    yield f"  {view.state} for {span(at - view.since)}{steps}{_happens(view)}"
+    yield from _standing(view, at)
+    counted = ", ".join(f"{count} {arm}" for arm, count in sorted(view.calls.items())) or "none yet"
+    yield f"  {view.verdict}: E = {view.evidence:.3g} (holds from 10, rolls back from 100); calls compared: {counted}"
+    yield from _guard_lines(view)
+    for sentence in view.sentences:
+        yield f"  {sentence}"
+    if view.state not in OVER and view.ready:
+        yield "  ready containers: " + ", ".join(f"{count} {side}" for side, count in view.ready.items())
+
+
+def _happens(view: RolloutView) -> str:
+    """What goes on in its state, in words."""
+    share = f": {view.share:g} % of the calls go to the new version"
+    if view.state == "pairs":
+        wanted, seen = view.terms.get("pairs", 0), [one for one in view.seen if one.guard == "pairs"]
+        many = f" ({min(one.canary for one in seen):,} of {wanted:,})" if seen and wanted else ""
+        return f": both versions run inputs of calls, as shadows{many}; callers have the old one's answers"
+    return f": {HAPPENS[view.state]}" if view.state in HAPPENS else share
+
+
+def _standing(view: RolloutView, at: float) -> Iterator[str]:
+    """Why it is where it is, and when it goes on."""
     if view.state in OVER and view.reason:
         yield f"  because: {view.reason}"
     if view.paused_by:
@@ -36,16 +67,41 @@ def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
         yield f"  the next step: in {span(view.next_at - at)} at the earliest"
     if view.frozen:
         yield "  frozen: the judge neither goes on nor rolls back"
-    counted = ", ".join(f"{count} {arm}" for arm, count in sorted(view.calls.items())) or "none yet"
-    yield f"  {view.verdict}: E = {view.evidence:.3g} (holds from 10, rolls back from 100); calls compared: {counted}"
-    for guard, e in sorted(view.guards.items(), key=lambda one: -one[1]):
+
+
+def _guard_lines(view: RolloutView) -> Iterator[str]:
+    """Each guard's e, the loudest first, with what it has seen; of an older gateway its e alone."""
+    several = len({one.function for one in view.seen}) > 1
+    for one in view.seen:
+        name = f"{one.function}.{one.guard}" if several else one.guard
+        proof = f"; proven not to be {one.proven:.0%} worse" if one.proven is not None else ""
+        unweighed = "" if one.weight else "; shown, and not counted"
+        yield f"    {name:<10} {one.evidence:>9.3g}  {one.about}: {seen_text(one)}{proof}{unweighed}"
+    if view.seen:
+        return
+    for guard, e in sorted(view.guards.items(), key=lambda each: -each[1]):
         within = view.verified_within.get(guard)
         proof = f"   not more than {within:.0%} worse" if within is not None else ""
-        yield f"    {guard:<10} {e:>10.3g}{proof}"
-    for sentence in view.sentences:
-        yield f"  {sentence}"
-    if view.state not in OVER and view.ready:
-        yield "  ready containers: " + ", ".join(f"{count} {side}" for side, count in view.ready.items())
+        yield f"    {guard:<10} {e:>9.3g}{proof}"
+
+
+def seen_text(one: GuardView) -> str:
+    """What a guard has counted on both sides, and the effect that follows."""
+    if one.canary_of is not None and one.other_of is not None:
+        return f"{one.canary:,} of {one.canary_of:,} new, {one.other:,} of {one.other_of:,} old"
+    if one.effect is None:
+        return "nothing yet"
+    sure = f" ({one.low:+.1%} to {one.high:+.1%})" if one.low is not None and one.high is not None else ""
+    counted = f"{one.canary:,}" if one.guard == "pairs" else f"{one.canary:,} new, {one.other:,} old"
+    return f"{one.effect:+.1%}{sure}, by {counted}"
+
+
+def plan_line(view: RolloutView) -> str:
+    """What a rollout that has just begun is to do."""
+    pairs, every, bake = (view.terms.get(name, 0) for name in ("pairs", "every_s", "bake_s"))
+    first = f"{pairs:,} pairs of shadows where they may be made, " if pairs else ""
+    steps = ", ".join(f"{step:g}" for step in view.steps)
+    return f"{first}{steps} % of the calls, {span(every)} or more at each step, {span(bake)} of baking"
 
 
 def headline(view: RolloutView) -> str:

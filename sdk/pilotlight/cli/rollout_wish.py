@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pilotlight.cli.arguments import read_span
 from pilotlight.cli.output import note, print_json, print_text
-from pilotlight.cli.rollout_watch import check_outcome, follow_rollout, headline
+from pilotlight.cli.rollout_watch import check_outcome, follow_rollout, plan_line
 from pilotlight.cli.rollout_words import read_steps
 from pilotlight.cli.session import ask, client
 from pilotlight_core.model.api.call_api import DeployResponse
@@ -81,10 +81,11 @@ def serving_apps() -> dict[str, dict[str, str]]:
 
 def show_started(started: RolloutStarted) -> None:
     """Print what has begun, and what it will see."""
+    view = started.rollout
+    print_text(f"Rollout {view.number} of {view.app} has begun: {plan_line(view)}.")
+    print_text("It goes back by itself if the new version is worse, as far as that can be seen:")
     for line in started.visible:
-        print_text(line)
+        print_text(f"  {line}")
     for warning in started.warnings:
         note(f"warning: {warning}")
-    view = started.rollout
-    print_text(f"Rollout {view.number} of {view.app} has begun: {headline(view)}.")
-    print_text(f"  pilotlight rollout status {view.app} --watch")
+    print_text(f"pilotlight rollout status {view.app} --watch")

@@ -21,6 +21,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
     files: tuple[FileEntry, ...]
     paths: dict[str, Path]
+    private_keys: tuple[str, ...] = ()
+    """Files that are not packed since they are keys."""
 
     @property
     def size(self) -> int:
@@ -35,8 +37,8 @@ def make_bundle(target: DeployTarget, leave_out: Container[Path] = ()) -> Bundle
         PackError: naming the files that cannot be packed, or the largest ones.
     """
     found: list[tuple[Path, int]] = []
-    total = 0
-    for path in files_below(target.folder, leave_out):
+    total, keys = 0, list[str]()
+    for path in files_below(target.folder, leave_out, private_keys=keys):
         found.append((path, path.stat().st_size))
         total += found[-1][1]
         if len(found) > MAX_BUNDLE_FILES:
@@ -49,7 +51,8 @@ def make_bundle(target: DeployTarget, leave_out: Container[Path] = ()) -> Bundle
         entry = _entry(path, target.root)
         entries.append(entry)
         paths.setdefault(entry.sha256, path)
-    return Bundle(files=tuple(sorted(entries, key=lambda entry: entry.path)), paths=paths)
+    files = tuple(sorted(entries, key=lambda entry: entry.path))
+    return Bundle(files=files, paths=paths, private_keys=tuple(keys))
 
 
 def _entry(path: Path, root: Path) -> FileEntry:

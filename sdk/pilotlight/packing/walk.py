@@ -1,4 +1,4 @@
-"""Finds the files to pack. Links, pickles and special files are refused by name."""
+"""Finds the files to pack. Links, pickles and special files are refused by name; private keys stay where they are."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ IGNORED = (
 """Never packed, unless .pilotlightignore includes it (`!.env.example`): the last rule that matches holds."""
 PICKLES = (".pkl", ".pickle", ".joblib")
 """Suffixes of pickles; no file is opened to find others."""
+PRIVATE_KEY = re.compile(rb"\s*-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----")
+KEY_HEAD_BYTES, LARGEST_KEY_BYTES = 256, 64 * 2**10
+"""Of a file that may be one: what of it is read, and how large it is at most."""
 STATE_MARK = "up.lock"
 """Marks the state of `pilotlight up`, which holds keys and is never packed."""
 MAX_PATH = 512
@@ -44,8 +47,17 @@ def ignore_rules(folder: Path) -> GitIgnoreSpec:
         raise PackError(f"{own} cannot be read: {error}.") from error
 
 
-def files_below(folder: Path, leave_out: Container[Path] = (), *, allow_pickles: bool = False) -> Iterator[Path]:
+def files_below(
+    folder: Path,
+    leave_out: Container[Path] = (),
+    *,
+    allow_pickles: bool = False,
+    private_keys: list[str] | None = None,
+) -> Iterator[Path]:
     """Yield the files to pack, in a fixed order; `leave_out` are files and folders that are not packed.
+
+    Private keys are not, such as the one that signs a deploy, unless the ignore file includes them (`!test.key`); their
+    names are added to `private_keys`.
 
     Raises:
         PackError: naming a file that cannot be packed or read.
@@ -60,8 +72,24 @@ def files_below(folder: Path, leave_out: Container[Path] = (), *, allow_pickles:
                 continue
             if is_folder:
                 open_folders.append(path)
-            else:
-                yield checked_file(path, inside, allow_pickles=allow_pickles)
+                continue
+            checked = checked_file(path, inside, allow_pickles=allow_pickles)
+            if rules.check_file(inside).include is None and is_private_key(checked):
+                if private_keys is not None:
+                    private_keys.append(inside)
+                continue
+            yield checked
+
+
+def is_private_key(path: Path) -> bool:
+    """Whether a file is one in PEM, by how it begins. One that cannot be read is said to be none: packing says why."""
+    try:
+        if path.stat().st_size > LARGEST_KEY_BYTES:
+            return False
+        with path.open("rb") as file:
+            return PRIVATE_KEY.match(file.read(KEY_HEAD_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def _in_order(folder: Path) -> list[Path]:

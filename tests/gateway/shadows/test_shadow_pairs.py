@@ -212,6 +212,36 @@ async def test_only_plain_calls_of_the_old_version_are_repeated(bench: Bench, wo
     assert not bench.taken
 
 
+async def test_a_paused_rollout_repeats_nothing(bench: Bench) -> None:
+    """What waits then is dropped; it goes on when the rollout does."""
+    bench.end(1)
+    bench.change(paused_by="key_1")
+    bench.end(2)
+    async with bench.running():
+        await until(lambda: not bench.taken)
+        assert not bench.calls.seen
+        bench.change(paused_by="")
+        bench.end(3)
+        await until(lambda: len(bench.pairs) == 1)
+
+
+async def test_a_rollout_that_waits_for_another_function_repeats_only_so_many(bench: Bench) -> None:
+    """Twice as many as it asks for; of the next rollout as many again."""
+    bench.change(terms=RolloutTerms(pairs=2))
+    async with bench.running():
+        for number in range(4):
+            bench.end(number)
+        await until(lambda: len(bench.pairs) == 4)
+        bench.end(4)
+        assert not bench.taken
+        assert bench.shadow_pairs.counts == {"ran": 4, "enough": 1}
+        bench.change(id="rol_2")
+        call = primary_of(bench.old)
+        call.side = SIDE._replace(rollout="rol_2")
+        bench.shadow_pairs.call_ended(call, CallResult(output=msgspec.msgpack.encode(1.0)), {}, 1.0)
+        await until(lambda: len(bench.pairs) == 5)
+
+
 async def test_what_could_do_a_thing_twice_is_not_repeated(world: World) -> None:
     bench = Bench(world, network=("api.example.com:443",))
     bench.end()

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight.packing.walk import MAX_PATH, PackError, files_below, ignore_rules
+from pilotlight.packing.walk import (
+    LARGEST_KEY_BYTES,
+    MAX_PATH,
+    PackError,
+    files_below,
+    ignore_rules,
+    is_private_key,
+)
 from tests.sdk.packing.folders import write
 
 
@@ -55,6 +62,29 @@ def test_the_state_of_a_platform_is_left_out(tmp_path: Path) -> None:
     """It has the keys that sign deploys, whatever the name of its folder."""
     write(tmp_path, "app.py", "state/up.lock", "state/keys/manifest_ed25519", "state/nats/x", "stately/up.py")
     assert found(tmp_path) == ["app.py", "stately/up.py"]
+
+
+def test_private_keys_stay_where_they_are(tmp_path: Path) -> None:
+    """Such as the one that signs the deploy, whatever its name; unless the ignore file says that it is to be packed."""
+    write(tmp_path, "app.py", "release.key", "release.key.pub", "certs/server.pem", "certs/ca.pem", "large.key")
+    begin = "-----BEGIN {} KEY-----\n"
+    (tmp_path / "release.key").write_text(begin.format("PRIVATE"))
+    (tmp_path / "release.key.pub").write_text(begin.format("PUBLIC"))
+    (tmp_path / "certs" / "server.pem").write_text("\n" + begin.format("RSA PRIVATE"))
+    (tmp_path / "certs" / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
+    (tmp_path / "large.key").write_text(begin.format("PRIVATE") + "x" * LARGEST_KEY_BYTES)
+    keys: list[str] = []
+    packed = [path.relative_to(tmp_path).as_posix() for path in files_below(tmp_path, private_keys=keys)]
+    assert sorted(packed) == ["app.py", "certs/ca.pem", "large.key", "release.key.pub"]
+    assert sorted(keys) == ["certs/server.pem", "release.key"]
+
+    (tmp_path / ".pilotlightignore").write_text("!certs/server.pem\n")
+    assert "certs/server.pem" in found(tmp_path)
+    assert "release.key" not in found(tmp_path)
+
+
+def test_what_cannot_be_read_is_no_key(tmp_path: Path) -> None:
+    assert not is_private_key(tmp_path / "nothing")
 
 
 def test_the_ignore_file_has_the_syntax_of_gitignore(tmp_path: Path) -> None:

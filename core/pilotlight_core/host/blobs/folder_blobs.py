@@ -1,7 +1,7 @@
 """Blobs in a folder: `<root>/<tenant>/<first two digits>/<sha256>`, read-only files.
 
-A file gets its name only when it is complete, verified and synced, so readers may trust it, and an agent on the same
-file system may hard-link it.
+A file gets its name only when it is complete, verified and synced. An agent on the same machine copies it, and verifies
+its copy: what becomes of the file here later changes nothing that runs.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from itertools import accumulate
@@ -27,7 +28,6 @@ from pilotlight_runtime.containers.files.file_cache import (
     CacheKey,
     FileCache,
     lay_out,
-    link_or_copy,
     linked,
     verify_file,
 )
@@ -261,11 +261,15 @@ class Stager:
 
 
 def _take_local(blob: Path, fresh: Path, file: FileEntry) -> bool:
-    """False: it is not there any more, but may be under another name since, sealed."""
+    """False: it is not there any more, but may be under another name since, sealed.
+
+    A copy, and no link: who changes the store's file later changes nothing that was verified.
+    """
     try:
-        link_or_copy(blob, fresh)
+        shutil.copyfile(blob, fresh)
     except FileNotFoundError:
         return False
+    fresh.chmod(FILE_MODE)
     verify_file(fresh, file)
     return True
 

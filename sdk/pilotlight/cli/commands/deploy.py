@@ -124,6 +124,8 @@ def deploy_target(
     """
     apps = load_apps(target)
     bundle, platform = make_bundle(target, paths_of_artifacts(apps)), client().platform
+    for name in bundle.private_keys:
+        note(f"{name} is a private key, and stays here; '!{name}' in .pilotlightignore packs it")
     deployed = []
     for name, one in apps.items():
         artifacts = pack_artifacts(one.functions)

@@ -81,6 +81,28 @@ async def test_a_version_is_staged_once_and_linked_twice(
     cache.check_integrity()
 
 
+async def test_what_is_changed_in_the_store_later_changes_nothing_that_was_verified(
+    tmp_path: Path, anyio_backend: str
+) -> None:
+    """Also where both are on one disk, and the same file is written anew."""
+    blobs = FolderBlobs(tmp_path / "blobs")
+    manifest, bind = await stored(blobs, Signer.load_or_create(tmp_path / "keys"))
+    stager = Stager(stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"))
+    first, second = tmp_path / "one", tmp_path / "two"
+    first.mkdir()
+    second.mkdir()
+    await stager.stage(bind, manifest, first, models(tmp_path))
+    for file in manifest.files:
+        path = blobs.path("acme", file.sha256)
+        path.chmod(0o644)
+        path.write_bytes(b"something else")
+
+    await stager.stage(bind, manifest, second, models(tmp_path))
+
+    for path_inside, data in FILES.items():
+        assert (first / path_inside).read_bytes() == (second / path_inside).read_bytes() == data
+
+
 async def test_a_file_that_is_missing_or_damaged_is_refused(
     blobs: BlobBackend, tmp_path: Path, anyio_backend: str
 ) -> None:
