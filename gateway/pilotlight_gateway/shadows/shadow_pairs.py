@@ -37,8 +37,8 @@ AT_ONCE = 8
 LARGEST = 2**20
 """Bytes of an input or answer that is kept for a pair."""
 TIMES_OF_WANTED = 2
-"""Pairs of a function that run here at most, for each that its rollout asks for: it may wait for another function, which
-is called seldom, for an hour, and some pairs say nothing."""
+"""Pairs of a function that run here at most, for each that its rollout asks for: some say nothing, and the rollout may
+wait an hour for another function, which is called seldom."""
 COUNTED = 1_000
 """Functions of rollouts whose pairs are counted; the oldest are forgotten."""
 
