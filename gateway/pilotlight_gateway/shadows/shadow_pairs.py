@@ -104,7 +104,7 @@ class ShadowPairs:
         record = self.records.rollout_nowait(version.tenant, version.app)
         if record is None or (rollout := record.rollout) is None or not _is_wanted(call, rollout):
             return
-        if self._begun.get((rollout.id, version.function), 0) >= TIMES_OF_WANTED * rollout.terms.pairs:
+        if self._has_enough(rollout, version.function):
             self.counts["enough"] += 1
             return
         size = len(call.input) + len(result.output)
@@ -167,6 +167,11 @@ class ShadowPairs:
         record = self.records.rollout_nowait(version.tenant, version.app)
         now = record.rollout if record is not None else None
         return now is not None and now.id == waiting.rollout.id and _gathers(now)
+
+    def _has_enough(self, rollout: Rollout, function: str) -> bool:
+        """Whether its pairs are as many as may be; what evidence holds goes on until that is for it or against it."""
+        most = TIMES_OF_WANTED * rollout.terms.pairs
+        return rollout.held != "evidence" and self._begun.get((rollout.id, function), 0) >= most
 
     def _count(self, rollout: str, function: str) -> None:
         key = rollout, function
