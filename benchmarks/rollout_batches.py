@@ -114,7 +114,7 @@ class Side:
             elif len(there) > wanted:
                 there.pop()
             one = min(there, key=lambda each: each.free_at)
-            size, begun = _batch(arrivals, place, one.free_at)
+            size, begun = batch_of(arrivals, place, one.free_at)
             found += self._ended(one, arrivals[place : place + size], begun)
             place += size
         return found
@@ -147,7 +147,7 @@ class Side:
             )  # fmt: skip
 
 
-def _batch(arrivals: list[float], place: int, free_at: float) -> tuple[int, float]:
+def batch_of(arrivals: list[float], place: int, free_at: float) -> tuple[int, float]:
     """How many calls the next batch has, and when it begins: when it is full, or its first call has waited enough."""
     begun = max(arrivals[place] + WAIT_S, free_at)
     size = 1

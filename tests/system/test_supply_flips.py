@@ -14,7 +14,7 @@ from tests.system.support.platform import platform as run_platform
 from tests.system.test_model_artifacts import blobs
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.system, pytest.mark.long]
+pytestmark = pytest.mark.system
 
 CODE = """
 from pilotlight import App, Artifact
@@ -69,6 +69,7 @@ def agents_logs(platform: Platform) -> str:
     return "".join(path.read_text(errors="replace") for path in (platform.state / "logs").glob("*agent*"))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1_200)
 def test_one_flipped_bit_of_any_blob_of_a_version_stops_its_start(platform: Platform, tmp_path: Path) -> None:
     """Code, model, manifest, and each document: callers are told that the operator has to mend it, and the node's log
@@ -97,6 +98,7 @@ def test_one_flipped_bit_of_any_blob_of_a_version_stops_its_start(platform: Plat
     wait_until(lambda: platform.call(ref).status_code == 200, "what is put right runs")
 
 
+@pytest.mark.long
 def test_what_is_changed_in_the_store_later_changes_nothing_that_runs(platform: Platform, tmp_path: Path) -> None:
     """The node has a copy of its own, which it has verified, also where both are on one disk."""
     file = tmp_path / "app.py"

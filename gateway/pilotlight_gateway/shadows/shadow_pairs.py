@@ -37,8 +37,8 @@ AT_ONCE = 8
 LARGEST = 2**20
 """Bytes of an input or answer that is kept for a pair."""
 TIMES_OF_WANTED = 2
-"""Pairs of a function that run here at most, for each that its rollout asks for: it may wait for another function, which
-is called seldom, for an hour, and some pairs say nothing."""
+"""Pairs of a function that run here at most, for each that its rollout asks for: some say nothing, and the rollout may
+wait an hour for another function, which is called seldom."""
 COUNTED = 1_000
 """Functions of rollouts whose pairs are counted; the oldest are forgotten."""
 
@@ -104,7 +104,7 @@ class ShadowPairs:
         record = self.records.rollout_nowait(version.tenant, version.app)
         if record is None or (rollout := record.rollout) is None or not _is_wanted(call, rollout):
             return
-        if self._begun.get((rollout.id, version.function), 0) >= TIMES_OF_WANTED * rollout.terms.pairs:
+        if self._has_enough(rollout, version.function):
             self.counts["enough"] += 1
             return
         size = len(call.input) + len(result.output)
@@ -167,6 +167,11 @@ class ShadowPairs:
         record = self.records.rollout_nowait(version.tenant, version.app)
         now = record.rollout if record is not None else None
         return now is not None and now.id == waiting.rollout.id and _gathers(now)
+
+    def _has_enough(self, rollout: Rollout, function: str) -> bool:
+        """Whether its pairs are as many as may be; what evidence holds goes on until that is for it or against it."""
+        most = TIMES_OF_WANTED * rollout.terms.pairs
+        return rollout.held != "evidence" and self._begun.get((rollout.id, function), 0) >= most
 
     def _count(self, rollout: str, function: str) -> None:
         key = rollout, function

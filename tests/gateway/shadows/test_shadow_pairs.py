@@ -226,7 +226,7 @@ async def test_a_paused_rollout_repeats_nothing(bench: Bench) -> None:
 
 
 async def test_a_rollout_that_waits_for_another_function_repeats_only_so_many(bench: Bench) -> None:
-    """Twice as many as it asks for; of the next rollout as many again."""
+    """Twice as many as it asks for, unless the evidence holds it: more of that decides. Of the next rollout again."""
     bench.change(terms=RolloutTerms(pairs=2))
     async with bench.running():
         for number in range(4):
@@ -235,11 +235,14 @@ async def test_a_rollout_that_waits_for_another_function_repeats_only_so_many(be
         bench.end(4)
         assert not bench.taken
         assert bench.shadow_pairs.counts == {"ran": 4, "enough": 1}
-        bench.change(id="rol_2")
+        bench.change(held="evidence")
+        bench.end(5)
+        await until(lambda: len(bench.pairs) == 5)
+        bench.change(id="rol_2", held="")
         call = primary_of(bench.old)
         call.side = SIDE._replace(rollout="rol_2")
         bench.shadow_pairs.call_ended(call, CallResult(output=msgspec.msgpack.encode(1.0)), {}, 1.0)
-        await until(lambda: len(bench.pairs) == 5)
+        await until(lambda: len(bench.pairs) == 6)
 
 
 async def test_what_could_do_a_thing_twice_is_not_repeated(world: World) -> None:
