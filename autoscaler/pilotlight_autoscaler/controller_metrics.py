@@ -46,8 +46,8 @@ class ControllerMetrics:
         """Whether the last one has."""
         self._sizes: dict[str, tuple[int, int]] = {}
         """How many containers versions have, and should have."""
-        self._active: Set[str] = frozenset()
-        """Versions of whose sizes something is to be known."""
+        self._active: Set[str] | None = None
+        """Versions of whose sizes something is to be known; None: of all."""
         self.short = 0
         """Versions without a place, or beyond their tenant's limit."""
         self.refused_calls = self.late = 0
@@ -126,7 +126,8 @@ class ControllerMetrics:
         yield counter("pilotlight_controller_late_calls", "Calls whose time was over in the queue.", self.late)
 
     def _wants(self) -> Iterator[Metric]:
-        sizes = [each for version, each in self._sizes.items() if version in self._active]
+        active = self._sizes.keys() if self._active is None else self._active
+        sizes = [each for version, each in self._sizes.items() if version in active]
         held = [size for size, _ in sizes]
         wants = [wanted for _, wanted in sizes]
         yield gauge_by(

@@ -48,6 +48,20 @@ def test_the_leader_tells_what_versions_want_and_hold() -> None:
     assert advised == {**found, "pilotlight_controller_leads": 0}
 
 
+def test_what_is_not_active_any_more_is_not_told() -> None:
+    """From then on; who advises tells of all that it has decided on."""
+    sizes, active = {"ver_1": (1, 2), "ver_2": (1, 1)}, {"ver_1": None, "ver_2": None}
+    leading, advising = ControllerMetrics(), ControllerMetrics()
+    leading.decided(sizes)
+    leading.keep(active.keys(), refused=0)
+    del active["ver_2"]
+    assert shown(leading, World(), leads=True)['pilotlight_controller_containers{state="wanted"}'] == 2
+
+    advising.decided(sizes)
+    told = shown(advising, World(), leads=False, advises=True)
+    assert told['pilotlight_controller_containers{state="wanted"}'] == 3
+
+
 def test_passes_and_commands_are_counted() -> None:
     """Whoever leads; what was wanted is known to the leader alone."""
     metrics = ControllerMetrics()
