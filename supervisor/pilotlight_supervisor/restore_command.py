@@ -14,10 +14,10 @@ from pathlib import Path
 from pilotlight_core.bus import Bus, connect
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupRefused, read_manifest
 from pilotlight_gateway.backups.platform_restore import (
-    complete_bus,
     refuse_bus,
     refuse_parts,
     restore_bus,
+    restore_last,
     restore_money,
     restore_parts,
     verify_backup,
@@ -50,7 +50,7 @@ async def _restore(settings: BackupSettings, folder: Path) -> BackupManifest:
         await restore_bus(manifest, bus, folder, replicas=replicas, now=now, report=report)
         await restore_parts(manifest, parts, folder, report)
         await restore_money(manifest, parts, folder, keeps_ledger=settings.keep_ledger, report=report)
-        await complete_bus(manifest, bus, folder, replicas=replicas, now=now, report=report)
+        await restore_last(manifest, bus, folder, replicas=replicas, now=now, report=report)
     await asyncio.to_thread(end_restore, settings.state_dir)
     return manifest
 

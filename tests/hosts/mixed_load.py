@@ -232,7 +232,8 @@ def _check_webhooks(load: MixedLoad) -> None:
 
 def _check_bills(load: MixedLoad, *, unbilled: bool) -> None:
     runs = load.world.runs()
-    # One that may run again, and has, since its answer was lost, is billed for each run.
+    # One that may run again, and has, since its answer was lost, is billed for its lost run, and for what the next took
+    # longer: how long the first was, nobody has told its caller.
     answered = {each.id: each.ns for each in load.outcomes if each.ns and runs[each.name] == 1}
     assert answered
 

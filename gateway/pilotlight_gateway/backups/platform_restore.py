@@ -15,8 +15,8 @@ from pilotlight_gateway.backups.stream_copies import (
     LAST,
     mark_restore,
     refuse_streams,
+    remove_restore_mark,
     restore_stream,
-    unmark_restore,
 )
 
 
@@ -70,7 +70,7 @@ async def restore_bus(
     manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, now: float, report: Report
 ) -> None:
     """Bring back every stream but the last, with its sequence numbers; leases and shards are nobody's, and `now` makes
-    theirs new. No gateway starts on them until `complete_bus`.
+    theirs new. No gateway starts on them until `restore_last`.
 
     Raises:
         BackupRefused: the bus does not take one. BusError.
@@ -82,11 +82,11 @@ async def restore_bus(
             report(piece)
 
 
-async def complete_bus(
+async def restore_last(
     manifest: BackupManifest, bus: Bus, folder: Path, *, replicas: int, now: float, report: Report
 ) -> None:
     """Bring back the last stream, once all else of the platform is there; raises as `restore_bus`."""
-    await unmark_restore(bus)
+    await remove_restore_mark(bus)
     refused: BackupRefused | BusError | None = None
     for piece in manifest.of_kind("stream"):
         if piece.name == LAST:

@@ -165,7 +165,7 @@ def first_epoch(last_seq: int, now: float) -> int:
 
 
 async def mark_restore(bus: Bus) -> None:
-    """Say on the bus that what is there is a part, until `unmark_restore`.
+    """Say on the bus that what is there is a part, until `remove_restore_mark`.
 
     Raises:
         BackupRefused: the bus does not take it. BusError.
@@ -180,7 +180,7 @@ async def mark_restore(bus: Bus) -> None:
         raise BackupRefused(f"The bus does not take {RESTORE_MARK}: {error.detail}") from None
 
 
-async def unmark_restore(bus: Bus) -> None:
+async def remove_restore_mark(bus: Bus) -> None:
     """All is there, but for the last stream. Raises BusError."""
     await bus.jetstream.api(f"STREAM.DELETE.{RESTORE_MARK}", {}, PART_S)
 

@@ -14,10 +14,10 @@ from pilotlight_core.model.subjects import TENANCY_BUCKET, USAGE_STREAM
 from pilotlight_gateway.backups.backup_manifest import BackupManifest, BackupPiece, BackupRefused
 from pilotlight_gateway.backups.platform_backup import PlatformParts, back_up
 from pilotlight_gateway.backups.platform_restore import (
-    complete_bus,
     refuse_bus,
     refuse_parts,
     restore_bus,
+    restore_last,
     restore_money,
     restore_parts,
     verify_backup,
@@ -62,7 +62,7 @@ async def test_a_platform_comes_back(tmp_path: Path) -> None:
         with pytest.raises(BusIncomplete, match="did not come to its end"):  # a gateway of whichever host
             async with connect(server.url, name="gateway"):
                 raise AssertionError("it starts on a part of a platform")
-        await complete_bus(manifest, bus, copy, replicas=1, now=time.time(), report=told.append)
+        await restore_last(manifest, bus, copy, replicas=1, now=time.time(), report=told.append)
         assert (await bus.kv(TENANCY_BUCKET).get("tenant.acme")) is not None
         async with connect(server.url, name="gateway"):
             assert "RESTORING" not in await bus.jetstream.names()
