@@ -1,5 +1,7 @@
 """What a platform over hosts costs: each process in a network namespace of this machine, with an address of its own.
 
+Calls go over links between hosts, unless `KIND_over_links` says otherwise.
+
 Needs root, since it makes the namespaces; the kernel takes them away when it ends.
 
     tls_cpu_ratio        processor time of all processes of the platform for a call, with TLS on the bus, the API and
@@ -7,6 +9,7 @@ Needs root, since it makes the namespaces; the kernel takes them away when it en
                          TLS, each over the mean of the turns without before and after it
     bus_tls_cpu_ratio    the same with TLS on bus and listener alone, as behind a proxy that ends that of the API
     same_cpu_ratio       the same of every other turn without, over those around it: 1, but for the machine
+    KIND_over_links      the part of the calls that went over links between hosts, the rest over the bus
 
     two_gateways_four_agents_calls_per_s, _errors
                          small calls through both gateways, half of the callers each, to one container on each agent,
@@ -80,6 +83,8 @@ class HostTurn:
     """Those that were answered with their output."""
     errors: int = 0
     seconds: float = 1.0
+    over_links: float = 0.0
+    """The part of the calls that was sent to agents over links."""
 
     @property
     def us_per_call(self) -> float:
@@ -146,6 +151,7 @@ def _tls(rounds: int, seconds: float) -> dict[str, float]:
         figures |= {f"{kind}_cpu_us_per_call": sum(cost.values())}
         figures |= {f"{kind}_calls_per_s": report.median([turn.calls / turn.seconds for turn in turns[kind]])}
         figures |= {f"{kind}_cpu_us_{part}": used for part, used in cost.items()}
+        figures |= {f"{kind}_over_links": report.median([turn.over_links for turn in turns[kind]])}
     return figures
 
 
@@ -233,15 +239,29 @@ def _turn(running: MeasuredHosts, ref: str, seconds: float) -> HostTurn:
     with ThreadPoolExecutor(len(clients)) as pool:
         loads = [pool.submit(send, client) for client in clients]
         time.sleep(SETTLED_S)
-        calls, before, began = answers_by_status(running.exposition()), running.processes(), time.monotonic()
+        shown, before, began = running.exposition(), running.processes(), time.monotonic()
         time.sleep(seconds)
-        calls, after = answers_by_status(running.exposition()) - calls, running.processes()
+        ended, after = running.exposition(), running.processes()
+        calls, ways = answers_by_status(ended) - answers_by_status(shown), runs_by_way(ended) - runs_by_way(shown)
         took = time.monotonic() - began
         is_over = any(load.done() for load in loads)
         errors = sum(load.result().errors for load in loads)
     if is_over:
         sys.exit("the load ended before its turn: the machine is too busy to measure on")
-    return HostTurn(cpu=used_between(before, after), calls=calls["200"], errors=errors, seconds=took)
+    over_links = ways["hosts"] / max(1, ways.total())
+    return HostTurn(
+        cpu=used_between(before, after), calls=calls["200"], errors=errors, seconds=took, over_links=over_links
+    )
+
+
+def runs_by_way(text: str) -> Counter[str]:
+    """Calls that were sent to agents, in what Prometheus reads."""
+    found: Counter[str] = Counter()
+    for line in text.splitlines():
+        if line.startswith("pilotlight_runs_sent_total{"):
+            name, value = line.rsplit(" ", 1)
+            found[name.split('"')[1]] += int(float(value))
+    return found
 
 
 async def _large_turn(running: MeasuredHosts, seconds: float) -> HostTurn:

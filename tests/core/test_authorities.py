@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pilotlight_core.authorities import add_authorities, certificate_problem, trust_authorities
+from pilotlight_core.authorities import add_authorities, believe_gateways, certificate_problem, trust_authorities
 from pilotlight_core.model.errors import BadInput
 from tests.builders.certificates import an_authority
 
@@ -26,6 +26,13 @@ def test_those_in_a_file_count_alone_or_beside_others(tmp_path: Path) -> None:
 
     add_authorities(context, str(second), "--ca-file")
     assert len(context.get_ca_certs()) == 2
+
+
+def test_gateways_are_believed_by_public_authorities_and_those_in_a_file(tmp_path: Path) -> None:
+    """Names are verified."""
+    public, both = believe_gateways(""), believe_gateways(str(an_authority(tmp_path / "a")))
+    assert both.check_hostname
+    assert len(both.get_ca_certs()) == len(public.get_ca_certs()) + 1
 
 
 def test_a_file_without_any_is_named(tmp_path: Path) -> None:

@@ -110,10 +110,12 @@ def test_a_drained_node_is_emptied_and_a_cordoned_one_is_not(joined: Joined) -> 
 
 
 def test_a_revoked_node_is_gone_and_another_takes_over(joined: Joined) -> None:
-    """Its agent is off the bus, and stays so; what it ran counts as lost."""
+    """Its agent is off the bus, has lost its link, and stays so; what it ran counts as lost."""
     busy = joined.busy_node()
+    host, gateway = joined.fleet.network.hosts[busy], joined.fleet.network.hosts["gateway"]
+    wait_until(lambda: "a gateway has a link" in host.log("agent"), "it has a link")
     joined.say(busy, "revoke")
-    host = joined.fleet.network.hosts[busy]
+    wait_until(lambda: "its identity has ended" in gateway.log("gateway"), "its link has ended")
     wait_until(lambda: "the bus is disconnected" in host.log("agent"), "its connection is closed")
     assert joined.node(busy)["status"] == "revoked"
     assert joined.client.output("calls.echo", value="elsewhere") == "elsewhere"

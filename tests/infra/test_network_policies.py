@@ -120,10 +120,10 @@ def needed(objects: Objects) -> set[Flow]:
         ):
             assert text
             found.add(Flow(speaker, services[service], int(port)))
-    # A gateway says of itself where its port for bodies is, and to nodes where the bus is: agents connect there.
+    # A gateway tells agents and others of its kind where its port for bodies and links is, and nodes where the bus is.
     told = {flow for flow in found if flow.speaker == flow.hearer == "gateway"}
     bus = {Flow("agent", flow.hearer, flow.port) for flow in found if (flow.speaker, flow.hearer) == ("gateway", "bus")}
-    return (found - told) | {Flow("agent", flow.hearer, flow.port) for flow in told} | bus
+    return found | {Flow("agent", flow.hearer, flow.port) for flow in told} | bus
 
 
 def test_components_reach_what_they_are_told_of_and_nothing_else() -> None:
@@ -135,6 +135,7 @@ def test_components_reach_what_they_are_told_of_and_nothing_else() -> None:
         Flow("bus", "bus", 6222),
         Flow("agent", "gateway", 8470),
         Flow("agent", "gateway", 8475),
+        Flow("gateway", "gateway", 8475),
         Flow("dashboard", "gateway", 8470),
     }
 

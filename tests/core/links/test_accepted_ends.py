@@ -60,6 +60,18 @@ def test_who_begins_otherwise_is_not_read(messages: tuple[Any, ...]) -> None:
     assert host.said == []
 
 
+def test_who_was_expected_greets_as_it_was_offered() -> None:
+    """And not for another gateway, or by another link's name."""
+    for said, closed in ((HELLO, False), (msgspec.structs.replace(HELLO, gateway="gw2"), True)):
+        host = Host()
+        link = MemoryLink(host.ends)
+        host.ends.expect(link, HELLO)
+        host.ends.opened(link)
+        host.ends.received(link, [said])
+        assert bool(link.closed) is closed
+        assert host.said == ([] if closed else ["greeted"])
+
+
 def test_who_is_refused_hears_no_more() -> None:
     """Nor is it read."""
     host = Host()

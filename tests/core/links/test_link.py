@@ -168,10 +168,11 @@ def test_a_held_link_reads_no_further_than_the_group_that_made_it_so() -> None:
         struct.pack(">I", link.FRAME_BYTES + 1),
         struct.pack(">I", 3) + b"abc",
         frame(started(1)),  # of the other direction
+        frame(*(cancel(number) for number in range(link.MOST_OF_GROUP + 1))),
         frame(heard=1),  # nothing was sent
         frame(heard=-1),
     ],
-    ids=["too large", "no msgpack", "another family", "heard too much", "heard less than nothing"],
+    ids=["too large", "no msgpack", "another family", "too many", "heard too much", "heard less than nothing"],
 )
 def test_a_bad_frame_ends_the_link(data: bytes) -> None:
     """Once, and nothing that follows is read."""

@@ -18,9 +18,9 @@ from tests.internals import REPOSITORY, changed, importers, missing
 
 USED: dict[type, set[str]] = {
     HttpToolsProtocol: {
-        "_start_asgi_task", "_unset_keepalive_if_required", "client", "connections", "cycle",
-        "expect_100_continue", "flow", "headers", "loop", "pipeline", "scope", "server_state",
-        "timeout_keep_alive", "timeout_keep_alive_handler", "timeout_keep_alive_task", "transport",
+        "_get_upgrade", "_should_upgrade", "_start_asgi_task", "_unset_keepalive_if_required", "client", "connections",
+        "cycle", "expect_100_continue", "flow", "handle_websocket_upgrade", "headers", "loop", "pipeline", "scope",
+        "server_state", "timeout_keep_alive", "timeout_keep_alive_handler", "timeout_keep_alive_task", "transport",
     },
     RequestResponseCycle: {
         "body", "chunked_encoding", "default_headers", "disconnected", "flow", "keep_alive", "message_event",
