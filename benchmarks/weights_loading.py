@@ -91,15 +91,20 @@ def main() -> None:
 
 def _push(running: Platform, folder: Path, size: int) -> None:
     """Push a model of so many bytes, and have its function's weights on the node."""
+    make_model(folder, size)
+    running.cli("weights", "push", "gib", str(folder))
+    running.deploy(APP)
+    running.output("bench-weights.Gib", method="first")
+
+
+def make_model(folder: Path, size: int) -> None:
+    """Write a model of so many random bytes into a folder of its own."""
     folder.mkdir()
     header = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
     with (folder / "model.safetensors").open("wb") as model:
         model.write(len(header).to_bytes(8, "little") + header)
         for start in range(0, size, 2**24):
             model.write(os.urandom(min(2**24, size - start)))
-    running.cli("weights", "push", "gib", str(folder))
-    running.deploy(APP)
-    running.output("bench-weights.Gib", method="first")
 
 
 def _from_cache(running: Platform, runs: int) -> tuple[list[float], str]:
