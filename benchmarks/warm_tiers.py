@@ -41,7 +41,12 @@ WAIT_S = 120.0
 def main() -> None:
     """Run, print, finish."""
     options = report.parsed(report.arguments("warm_tiers", __doc__ or ""))
-    runs, size = (3, GIB // 8) if options.quick else (30, GIB)
+    report.finish("warm_tiers", tiers_measured(quick=options.quick))
+
+
+def tiers_measured(*, quick: bool) -> dict[str, float]:
+    """Call each function from each tier, and print a table; the figures."""
+    runs, size = (3, GIB // 8) if quick else (30, GIB)
     measured: dict[tuple[str, str], list[float]] = {}
     with started(size, *BLANK, PILOTLIGHT_WARM_MEMORY=str(WARM_MIB)) as tiers:
         for name in FUNCTIONS:
@@ -60,7 +65,7 @@ def main() -> None:
         for (tier, name), found in measured.items()
     ]
     report.table("from zero to the first byte", ("tier", "function", "runs", "p50 ms", "p95 ms"), rows)
-    report.finish("warm_tiers", {f"{tier}_{name.lower()}_p50_ms": p50 for tier, name, _, p50, _ in rows})
+    return {f"{tier}_{name.lower()}_p50_ms": p50 for tier, name, _, p50, _ in rows}
 
 
 @contextmanager

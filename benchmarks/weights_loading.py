@@ -53,13 +53,18 @@ BUCKET, TENANT = "blobs", "acme"
 def main() -> None:
     """Run, print, finish."""
     options = report.parsed(report.arguments("weights_loading", __doc__ or ""))
-    runs, size = (3, GIB // 8) if options.quick else (30, GIB)
+    report.finish("weights_loading", loading_measured(quick=options.quick))
+
+
+def loading_measured(*, quick: bool) -> dict[str, float]:
+    """Load from the cache and from S3, and print a table; the figures."""
+    runs, size = (3, GIB // 8) if quick else (30, GIB)
     with tempfile.TemporaryDirectory() as folder, platform(Path(folder), "--blanks", "1") as running:
         _push(running, Path(folder) / "gib", size)
         cached, steps = _from_cache(running, runs)
         rates = running.output("bench-weights.Gib", method="rates")
     with tempfile.TemporaryDirectory() as folder, _moto() as store:
-        s3 = asyncio.run(_from_s3(Path(folder), store, size // 2, 3 if options.quick else 7))
+        s3 = asyncio.run(_from_s3(Path(folder), store, size // 2, 3 if quick else 7))
     rows = [
         ("a GiB from the host's cache, from zero: p50 ms", report.median(cached)),
         ("the same: p95 ms", report.percentile(cached, 95)),
@@ -75,18 +80,15 @@ def main() -> None:
     print(f"steps (median ms): {steps}")
     print("processor seconds of a GB from S3, here and at the store:")
     print("; ".join(f"{name} {turn.own_s:.2f}, {turn.store_s:.2f}" for name, turn in s3.items()))
-    report.finish(
-        "weights_loading",
-        {
-            "gib_cached_p50_ms": report.median(cached),
-            "gib_cached_p95_ms": report.percentile(cached, 95),
-            "gib_copy_ratio": min(rates["map"], rates["read"]) / rates["copy"],
-            "s3_ratio": s3["loaded"].rate / s3["got"].rate,
-            "s3_hashed_ratio": s3["hashed"].rate / s3["got"].rate,
-            "s3_unwritten_ratio": s3["unwritten"].rate / s3["got"].rate,
-            "s3_mb_per_s": s3["loaded"].rate / 1e6,
-        },
-    )
+    return {
+        "gib_cached_p50_ms": report.median(cached),
+        "gib_cached_p95_ms": report.percentile(cached, 95),
+        "gib_copy_ratio": min(rates["map"], rates["read"]) / rates["copy"],
+        "s3_ratio": s3["loaded"].rate / s3["got"].rate,
+        "s3_hashed_ratio": s3["hashed"].rate / s3["got"].rate,
+        "s3_unwritten_ratio": s3["unwritten"].rate / s3["got"].rate,
+        "s3_mb_per_s": s3["loaded"].rate / 1e6,
+    }
 
 
 def _push(running: Platform, folder: Path, size: int) -> None:
