@@ -11,7 +11,7 @@ from typing import Any
 
 from pilotlight_core.host.blobs.s3_source import S3Source
 
-VALID_S = 300
+VALID_S = 60
 """Of an address, which is used at once: clocks differ."""
 
 
