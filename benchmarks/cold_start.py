@@ -1,5 +1,8 @@
 """From zero to the first answer: a plain function from a blank and without one, MiniLM from a blank, what is parked.
 
+Then each tier of warmth for three functions (`benchmarks.warm_tiers`), and how fast weights come from the cache and
+from S3 (`benchmarks.weights_loading`); both can be run alone.
+
 MiniLM also as the very first call: after a start of the whole platform and one deploy. Blanks import what they import
 by default. Each run waits until nothing of the function is left, then calls, and takes the caller's own stopwatch; the
 breakdown is what the answer says of the start (`cold_start`, milliseconds a step).
@@ -16,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
+from benchmarks.warm_tiers import tiers_measured
+from benchmarks.weights_loading import loading_measured
 from pilotlight_core.host.config import AgentSettings
 from tests.system.support.platform import Platform, platform
 from tests.waiting import wait_until
@@ -59,6 +64,8 @@ def main() -> None:
             "minilm_first_p50_ms": rows[3][2],
             "plain_blank_p95_ms": rows[0][3],
             "parked_p50_ms": rows[4][2],
+            **tiers_measured(quick=options.quick),
+            **loading_measured(quick=options.quick),
         },
     )
 

@@ -58,7 +58,8 @@ class StreamJournal:
         self._since = 0.0
         """When its present container had begun, or had caught up with, what comes next."""
         self._lost_s = 0.0
-        """How long an event was under way in a container that fell silent; that stays billed there."""
+        """Of the time that a container may have gone on unheard when it fell silent, and which stays billed there, what the
+        containers behind it have not made up for."""
         self._is_charged = False
         self.closed = ""
         """Why the stream cannot go on elsewhere; "": it can."""
@@ -88,8 +89,8 @@ class StreamJournal:
     def note(self, seq: int, data: tuple[bytes, ...], at: float) -> None:
         """The next events are relayed, `seq` the number of the first."""
         self._last = seq + len(data) - 1
-        self._took_s, self._since = self._took_s + max(at - self._since, self._lost_s), at
-        self._lost_s = 0.0
+        self._took_s += at - self._since
+        self._pass(at)
         if self.closed:
             return
         self._fresh += data
@@ -109,15 +110,16 @@ class StreamJournal:
         self._after, self._state, self.closed = seq, state, ""
         self._size = len(state) + MARK_BYTES * (len(self._marks) + len(self._fresh))
         if seq == self._last:  # else it repeats what took longer the first time
-            self._took_s, self._since, self._lost_s = 0.0, at, 0.0
+            self._took_s = 0.0
+            self._pass(at)
 
     def note_caught_up(self, at: float) -> None:
         """Its container has produced again what was relayed."""
         self._since = at
 
     def note_silence(self, at: float, most_s: float) -> None:
-        """Its container works on the next event no more, and nobody takes what it did of it off the bill: `most_s`
-        seconds at most, which is when its function is ended.
+        """Its container may have gone on unheard, and nobody takes that off the bill: `most_s` seconds at most, which
+        is when its function is ended.
         """
         self._lost_s = max(self._lost_s, min(at - self._since, most_s))
 
@@ -146,8 +148,14 @@ class StreamJournal:
         repeat_s = 0.0 if self._is_charged else self._lost_s + (self._took_s if sent > self._after else 0.0)
         return ResumePoint(
             after=self._after, state=self._state, sent=sent, repeat_ms=repeat_s * 1e3, resumed=resumed,
-            is_last=is_last, until_next=self._lost_s > 0.0 and not self._is_charged,
+            is_last=is_last, fell_silent=self._lost_s > 0.0 and not self._is_charged,
         )  # fmt: skip
+
+    def _pass(self, at: float) -> None:
+        """What its container has done since was free there, if another one may have done it unheard."""
+        if self._lost_s:
+            self._lost_s = max(0.0, self._lost_s - (at - self._since))
+        self._since = at
 
     def _forget(self, count: int) -> None:
         """The first events are in the state."""

@@ -62,7 +62,7 @@ class ChunkRelay:
             return
         call.heard_seq = call.sent_seq = call.read_seq = resume.after
         call.new_seq = resume.sent
-        if resume.sent > resume.after or resume.until_next:
+        if resume.sent > resume.after or resume.fell_silent:
             self._repeat(call, at + resume.repeat_ms / 1e3)
 
     def _repeat(self, call: AcceptedCall, ends_at: float) -> None:
@@ -145,10 +145,9 @@ class ChunkRelay:
         return ""
 
     def _note_new(self, call: AcceptedCall) -> None:
-        """What a stream does from now on is new, once its caller has not had it."""
+        """What a stream does from now on is new, once its caller has had all that was ever produced."""
         resume = call.run.resume
-        is_next = resume is not None and call.sent_seq == resume.sent and not resume.until_next
-        if call.sent_seq > call.new_seq or is_next:
+        if resume is not None and not resume.fell_silent and call.sent_seq >= resume.sent:
             self.end_repeat(call)
 
     def relay_checkpoint(self, call: AcceptedCall | None, frame: guest.CheckpointOut, at: float) -> str:

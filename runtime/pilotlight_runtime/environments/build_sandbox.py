@@ -45,9 +45,18 @@ ANYWHERE = "0.0.0.0/0,::/0"
 """Of the builders' proxy: where the index is, is the operator's own word."""
 
 
+MOST_BUILDERS = 2 * AT_ONCE
+"""Of locks and builds."""
+
+
+def builder_memory(most_bytes: int) -> int:
+    """Bytes that one builder may use, with an environment of at most so many."""
+    return most_bytes + BESIDE_FILES
+
+
 def builders_memory(most_bytes: int) -> int:
-    """Bytes that all builders of a node may use at once, with environments of at most so many: of locks and builds."""
-    return 2 * AT_ONCE * (most_bytes + BESIDE_FILES)
+    """Bytes that all builders of a node may use at once, where the reserve has room for all."""
+    return MOST_BUILDERS * builder_memory(most_bytes)
 
 
 class BuildFailed(Exception):
@@ -71,6 +80,8 @@ class BuildTools:
     """Of sandboxes."""
     most_bytes: int
     """Of one environment."""
+    at_once: int = MOST_BUILDERS
+    """Builders for which there is memory."""
 
 
 class BuildSandbox:
@@ -79,6 +90,12 @@ class BuildSandbox:
     def __init__(self, tools: BuildTools, ways_out: ProxySupervisor) -> None:
         self._tools = tools
         self._ways_out = ways_out
+        self._room = asyncio.Semaphore(tools.at_once)
+
+    @property
+    def at_once(self) -> int:
+        """Builders that run at a time."""
+        return self._tools.at_once
 
     @property
     def most_bytes(self) -> int:
@@ -105,6 +122,12 @@ class BuildSandbox:
         )  # fmt: skip
 
     async def _run(
+        self, tenant: str, base: BuildBase, job: BuildJob, files: BuiltFiles | None, within_s: float
+    ) -> BuildEnd:
+        async with self._room:
+            return await self._run_builder(tenant, base, job, files, within_s)
+
+    async def _run_builder(
         self, tenant: str, base: BuildBase, job: BuildJob, files: BuiltFiles | None, within_s: float
     ) -> BuildEnd:
         name = f"p-{token(12)}"
@@ -143,7 +166,7 @@ class BuildSandbox:
             device_nodes=(),
             env={},
             limits=ResourceLimits(
-                memory_bytes=tools.most_bytes + BESIDE_FILES,
+                memory_bytes=builder_memory(tools.most_bytes),
                 pids=PIDS,
                 cpu_millis=CPU_MILLIS,
                 tmp_bytes=tools.most_bytes,

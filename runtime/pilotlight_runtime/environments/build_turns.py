@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 AT_ONCE = 2
-"""Turns at the same time: each has a builder's memory."""
+"""Turns at the same time, at the most: each has a builder's memory."""
 MOST_WAITING = 64
 """Those of all tenants that wait for a turn."""
 FULL = f"{MOST_WAITING} wait for their turn already, which is the most"
@@ -39,10 +39,11 @@ class WaitingTurn(NamedTuple):
 
 
 class BuildTurns:
-    """`clock` gives seconds."""
+    """`clock` gives seconds; `at_once` turns are held at a time."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, *, at_once: int = AT_ONCE) -> None:
         self._clock = clock
+        self._at_once = at_once
         self._lines: dict[str, deque[WaitingTurn]] = {}
         """By tenant, in the order in which each came first."""
         self._holding: set[str] = set()
@@ -113,7 +114,7 @@ class BuildTurns:
 
     def _give(self) -> None:
         """Give turns to whoever is next, while there are some."""
-        while len(self._holding) < AT_ONCE:
+        while len(self._holding) < self._at_once:
             # Of equals the one that came first.
             ready = [tenant for tenant in self._lines if tenant not in self._holding]
             if not ready:

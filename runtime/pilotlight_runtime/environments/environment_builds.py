@@ -25,7 +25,7 @@ from pilotlight_core.model.supply.inventories import BaseInventory, PackageFact
 from pilotlight_runtime.builder.build_frames import BuildEnd
 from pilotlight_runtime.environments.base_facts import BaseFacts, BuildBase, NoFacts, base_facts
 from pilotlight_runtime.environments.build_sandbox import BuildFailed, BuildSandbox
-from pilotlight_runtime.environments.build_turns import BuildTurns, NoTurn
+from pilotlight_runtime.environments.build_turns import AT_ONCE, BuildTurns, NoTurn
 from pilotlight_runtime.environments.built_files import disk_left
 from pilotlight_runtime.environments.environment_cache import (
     BuiltEnvironment,
@@ -59,7 +59,10 @@ class EnvironmentBuilds:
         self._sandbox = sandbox
         self._group = group
         self._changed = changed
-        self._locks, self._turns = BuildTurns(), BuildTurns()
+        self._locks = BuildTurns()
+        # Where there is memory for few builders, one of them is for locks, which take seconds.
+        at_once = sandbox.at_once - 1 if sandbox is not None else AT_ONCE
+        self._turns = BuildTurns(at_once=max(1, min(AT_ONCE, at_once)))
         self._building: dict[tuple[str, str], asyncio.Task[BuiltEnvironment | BuildFailed]] = {}
 
     @property

@@ -15,7 +15,7 @@ from pilotlight_core.host.config import AgentSettings
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.node_messages import HostShare
 from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
-from pilotlight_runtime.environments.build_sandbox import builders_memory
+from pilotlight_runtime.environments.build_sandbox import MOST_BUILDERS, builder_memory, builders_memory
 from pilotlight_runtime.sandbox.cgroup import CgroupController
 from pilotlight_runtime.sandbox.cgroups import own_folders
 
@@ -51,6 +51,12 @@ def builders_reserve(settings: AgentSettings, memory: int) -> int:
     if not settings.package_index:
         return 0
     return min(memory // BUILDERS_PART, builders_memory(settings.most_packages * MIB) * settings.agents_here)
+
+
+def builders_at_once(settings: AgentSettings, memory: int) -> int:
+    """How many builders of this agent the reserve of a host of so many bytes has room for: one in any case."""
+    spare = (reserved_memory(settings, memory) - default_reserve(memory)) // settings.agents_here
+    return max(1, min(MOST_BUILDERS, spare // builder_memory(settings.most_packages * MIB)))
 
 
 def host_capacity(settings: AgentSettings, process: Path = Path("/proc/self")) -> HostShare:

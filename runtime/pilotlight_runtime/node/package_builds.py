@@ -16,12 +16,18 @@ from pilotlight_core.model.errors import BadInput
 from pilotlight_runtime.containers.blanks.base_environment import BaseEnvironment
 from pilotlight_runtime.egress.proxy_supervisor import ProxySupervisor
 from pilotlight_runtime.environments.base_facts import BuildBase
-from pilotlight_runtime.environments.build_sandbox import ANYWHERE, BuildSandbox, BuildTools, builders_memory
+from pilotlight_runtime.environments.build_sandbox import (
+    ANYWHERE,
+    MOST_BUILDERS,
+    BuildSandbox,
+    BuildTools,
+    builder_memory,
+)
 from pilotlight_runtime.environments.environment_builds import EnvironmentBuilds
 from pilotlight_runtime.environments.environment_cache import EnvironmentCache
 from pilotlight_runtime.environments.package_index import PackageIndex, read_index
 from pilotlight_runtime.node.agent_folders import NodeFolders
-from pilotlight_runtime.node.host_capacity import MIB, reserved_memory, usable_host
+from pilotlight_runtime.node.host_capacity import MIB, builders_at_once, reserved_memory, usable_host
 from pilotlight_runtime.sandbox.sandbox_port import Launcher
 
 log = structlog.get_logger(__name__)
@@ -38,6 +44,8 @@ class PackageNeeds:
     """Of one environment."""
     cache_bytes: int = CACHE_BYTES
     """Of environments that no container has."""
+    at_once: int = MOST_BUILDERS
+    """Builders for which there is memory."""
 
 
 def package_needs(settings: AgentSettings) -> PackageNeeds:
@@ -52,18 +60,19 @@ def package_needs(settings: AgentSettings) -> PackageNeeds:
     if certificates and not Path(certificates).is_file():
         raise BadInput(f"--package-ca-file: there is no file {certificates}.", field="package_ca_file")
     index = read_index(settings.package_index, settings.package_hosts, certificates)
-    _note_memory(settings, builders_memory(most_bytes))
-    return PackageNeeds(index=index, uv=find_uv(), most_bytes=most_bytes, cache_bytes=cache_bytes)
+    memory, _ = usable_host()
+    _note_memory(settings, builder_memory(most_bytes), reserved_memory(settings, memory))
+    at_once = builders_at_once(settings, memory)
+    return PackageNeeds(index=index, uv=find_uv(), most_bytes=most_bytes, cache_bytes=cache_bytes, at_once=at_once)
 
 
-def _note_memory(settings: AgentSettings, builders: int) -> None:
-    """Say so if `builders` together may use more bytes than the reserve has."""
-    reserve = reserved_memory(settings, usable_host()[0])
-    if builders > reserve:
+def _note_memory(settings: AgentSettings, builder: int, reserve: int) -> None:
+    """Say so if one builder of each agent may use more bytes than the reserve has."""
+    if builder * settings.agents_here > reserve:
         log.warning(
-            "builders of requirements may use more memory than is reserved, and take it from containers then: raise "
+            "a builder of requirements may use more memory than is reserved, and takes it from containers then: raise "
             "--reserve-memory, or lower --most-packages",
-            builders_mib=builders // MIB,
+            builder_mib=builder // MIB,
             reserve_mib=reserve // MIB,
         )
 
@@ -109,6 +118,7 @@ def open_builds(
             index=needs.index,
             folder=folders.sandboxes,
             most_bytes=needs.most_bytes,
+            at_once=needs.at_once,
         )
         sandbox = BuildSandbox(tools, ways_out)
     return ways_out, EnvironmentBuilds(cache, by_name, sandbox, group, changed)

@@ -71,18 +71,21 @@ def test_what_a_function_repeats_by_its_own_doing_is_charged() -> None:
 
 
 def test_what_was_under_way_in_a_silent_container_is_repeated_too() -> None:
-    """It stays billed there, so its repetition is free: until the next event, which counts for what was paid of it."""
+    """It stays billed there, so as much is free elsewhere; once."""
     journal = journal_of(b"a", saved=1)
     journal.note_silence(15.0, 300.0)
     point = journal.point(1)
-    assert (point.repeat_ms, point.until_next) == (4_000.0, True)
+    assert (point.repeat_ms, point.fell_silent) == (4_000.0, True)
     journal.begin(20.0)
     journal.note_silence(21.0, 300.0)
     assert journal.point(1).repeat_ms == 4_000.0, "what was free is not given back again"
     journal.begin(30.0)
     journal.note(2, (b"b",), 33.0)
     point = journal.point(2)
-    assert (point.repeat_ms, point.until_next) == (4_000.0, False)
+    assert (point.repeat_ms, point.fell_silent) == (4_000.0, True), "others may have been produced, a second long"
+    journal.note(3, (b"c",), 34.5)
+    point = journal.point(3)
+    assert (point.repeat_ms, point.fell_silent) == (4_500.0, False), "these were all that there can have been"
 
 
 def test_the_time_between_containers_makes_no_room() -> None:
@@ -96,13 +99,15 @@ def test_the_time_between_containers_makes_no_room() -> None:
 
 
 def test_a_state_leaves_nothing_to_repeat() -> None:
-    """Of what was lost neither."""
+    """But for what may have been produced behind it, unheard."""
     journal = journal_of(b"a")
     journal.note_silence(15.0, 300.0)
     journal.begin(20.0)
     journal.save(1, b"state", 21.0)
 
-    assert (journal.point(1).repeat_ms, journal.point(1).until_next) == (0.0, False)
+    assert (journal.point(1).repeat_ms, journal.point(1).fell_silent) == (3_000.0, True)
+    journal.save(1, b"state", 24.5)
+    assert (journal.point(1).repeat_ms, journal.point(1).fell_silent) == (0.0, False)
 
 
 def test_a_silence_costs_no_more_than_its_function_may_run() -> None:

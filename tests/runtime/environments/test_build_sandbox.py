@@ -28,17 +28,17 @@ Say = Callable[[BuildJob], list[BuildFrame]]
 class Builder:
     """A builder in a fake sandbox, which says what a test wants of a job; with nothing to say it hangs."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    def __init__(self, folder: Path, say: Say, **tools: int) -> None:
         self.jobs: list[BuildJob] = []
         self._say = say
         self.launcher = FakeLauncher(self._work)
         self.folder = folder / "sandboxes"
         self.ways_out = ProxySupervisor()
-        tools = BuildTools(
+        made_of = BuildTools(
             launcher=self.launcher, own=OWN, uv=Path("/usr/bin/uv"), index=read_index("https://u:p@index.example.com/s/"),
-            folder=self.folder, most_bytes=2**20,
+            folder=self.folder, most_bytes=2**20, **tools,
         )  # fmt: skip
-        self.sandbox = BuildSandbox(tools, self.ways_out)
+        self.sandbox = BuildSandbox(made_of, self.ways_out)
 
     async def _work(self, _: SandboxSpec, own: socket.socket) -> int:
         job = await asyncio.to_thread(next_job, own)
@@ -101,6 +101,20 @@ async def test_a_build_that_goes_wrong_is_the_tenants_to_know(tmp_path: Path, sa
 
     assert failed.value.is_tenants
     assert "index.example.com" not in str(failed.value)
+    builder.check_is_over()
+
+
+async def test_no_more_run_than_there_is_memory_for(tmp_path: Path) -> None:
+    """Locks and builds together; the next one begins when one has ended, however that did."""
+    builder = Builder(tmp_path, lambda _: [], at_once=2)
+    running = [asyncio.ensure_future(builder.sandbox.lock(tenant, BASE, ("a",))) for tenant in ("a", "b", "c")]
+    await until(lambda: len(builder.jobs) == 2)
+    assert len(builder.launcher.running) == 2
+    running[0].cancel()
+    await until(lambda: len(builder.jobs) == 3)
+    for each in running:
+        each.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
     builder.check_is_over()
 
 

@@ -22,6 +22,7 @@ class Line:
     """Works that hold their turn until they are told to leave it."""
 
     group: asyncio.TaskGroup
+    at_once: int = AT_ONCE
     now: float = 0.0
     held: list[str] = field(default_factory=list)
     """Whose turn it was, in order."""
@@ -29,7 +30,7 @@ class Line:
     """By place in `held`."""
 
     def __post_init__(self) -> None:
-        self.turns = BuildTurns(lambda: self.now)
+        self.turns = BuildTurns(lambda: self.now, at_once=self.at_once)
 
     async def _work(self, tenant: str) -> None:
         async with self.turns.turn(tenant):
@@ -66,6 +67,16 @@ async def test_a_tenant_has_one_turn_at_a_time() -> None:
         assert (line.held, line.turns.waiting) == (["acme", "rival"], 3)
         await line.empty()
         assert sorted(line.held) == ["acme", "acme", "acme", "late", "rival"]
+
+
+async def test_where_there_is_memory_for_one_the_next_one_waits() -> None:
+    """Of whatever tenant."""
+    async with asyncio.TaskGroup() as group:
+        line = Line(group, at_once=1)
+        await line.come("acme", "rival")
+        assert (line.held, line.turns.waiting) == (["acme"], 1)
+        await line.empty()
+        assert line.held == ["acme", "rival"]
 
 
 async def test_whoever_has_had_least_is_next() -> None:

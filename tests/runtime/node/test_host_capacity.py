@@ -12,6 +12,7 @@ from pilotlight_runtime.devices.cpu_slots import memory_bytes, usable_cores
 from pilotlight_runtime.environments.build_sandbox import builders_memory
 from pilotlight_runtime.node import host_capacity as module
 from pilotlight_runtime.node.host_capacity import (
+    builders_at_once,
     builders_reserve,
     default_reserve,
     gpu_blanks,
@@ -66,6 +67,25 @@ def test_builders_of_requirements_have_a_part_of_the_reserve(host: Path) -> None
     assert builders_reserve(AgentSettings(package_index=index), 1000 * GIB) == builders_memory(2 * GIB) == 12 * GIB
     shared = AgentSettings(package_index=index, agents_here=2)
     assert builders_reserve(shared, 1000 * GIB) == 24 * GIB
+
+
+@pytest.mark.parametrize(
+    ("memory", "changes", "at_once"),
+    [
+        (8 * GIB, {}, 1),  # an eighth of it is less than one needs
+        (24 * GIB, {}, 1),
+        (48 * GIB, {}, 2),
+        (1000 * GIB, {}, 4),
+        (1000 * GIB, {"agents_here": 2}, 4),
+        (48 * GIB, {"most_packages": 512}, 4),
+        (24 * GIB, {"reserve_memory": 9 * 1024}, 2),  # beside the 2.2 GiB of the platform
+        (24 * GIB, {"reserve_memory": 2 * 1024}, 1),
+    ],
+)
+def test_no_more_builders_run_than_the_reserve_has_room_for(memory: int, changes: dict[str, int], at_once: int) -> None:
+    """What they use at once is promised to no container, but for one where there is no such room."""
+    settings = AgentSettings(package_index="https://index/simple/", **changes)
+    assert builders_at_once(settings, memory) == at_once
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from pilotlight_core.host.blobs.blob_port import (
     pieces,
 )
 from pilotlight_core.host.blobs.s3_source import S3Source
+from pilotlight_core.host.blobs.signed_reads import SignedReads
 from pilotlight_core.host.blobs.whole_reads import READERS, BlobReaders, BlobSource
 from pilotlight_core.host.outbound.aws_clients import open_aws
 from pilotlight_core.model.ids import check_name, token
@@ -69,6 +70,7 @@ class S3Blobs:
         self._id_key = f"{self._root}{STORE_ID}"
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._readers = BlobReaders()
+        self._signed = SignedReads(self._s3, bucket, self._transport_errors)
 
     def key(self, tenant: str, sha256: str) -> str:
         check_stored(tenant, sha256)
@@ -101,7 +103,7 @@ class S3Blobs:
         key = self.key(tenant, sha256)
 
         def read() -> T:
-            with S3Source(self._s3.get_object(Bucket=self._bucket, Key=key)) as source:
+            with self._opened(key) as source:
                 return work(source)
 
         return await self._do(read, sha256, self._readers.run)
@@ -191,6 +193,13 @@ class S3Blobs:
             if not page.get("IsTruncated"):
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def _opened(self, key: str) -> S3Source:
+        if (source := self._signed.open(key)) is not None:
+            return source
+        answer = self._s3.get_object(Bucket=self._bucket, Key=key)
+        self._signed.note_found()
+        return S3Source(answer)
 
     async def _open(self, tenant: str, sha256: str) -> Any:
         key = self.key(tenant, sha256)

@@ -15,12 +15,12 @@ from pilotlight_core.host.blobs.blob_port import BlobsDown
 
 
 class S3Source:
-    """The content of an answer to `get_object`; its connection serves others once all of it is read."""
+    """The content of an answer to `get_object`, or of its connection; that serves others once all of it is read."""
 
     def __init__(self, answer: Any) -> None:
         self._body = answer["Body"]
         self._left = int(answer["ContentLength"])
-        self._raw = getattr(self._body, "_raw_stream", None)
+        self._raw = getattr(self._body, "_raw_stream", self._body)
         below = getattr(self._raw, "_fp", None)
         self._read: Callable[[memoryview], int] = self._body.readinto
         self._is_direct = isinstance(below, HTTPResponse) and hasattr(self._raw, "release_conn")
@@ -47,6 +47,6 @@ class S3Source:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._is_direct and not self._left:
-            self._raw.release_conn()  # type: ignore[union-attr]  # it has one
+            self._raw.release_conn()
         else:
             self._body.close()

@@ -56,9 +56,9 @@ class ResumePoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Whether an earlier container had begun it."""
     is_last: bool = False
     """Whether it ends with this container, if that dies."""
-    until_next: bool = False
-    """Whether the repetition lasts until the event behind `sent`: an earlier container worked on that one when its node
-    fell silent, and what it did stays billed there. `repeat_ms` has that time too."""
+    fell_silent: bool = msgspec.field(default=False, name="until_next")
+    """Whether an earlier container went on behind `sent` when its node fell silent, nobody knows how far: what it did
+    stays billed there, so all of `repeat_ms`, which has that time too, is repetition."""
 
 
 class Run(Message, frozen=True, kw_only=True):
