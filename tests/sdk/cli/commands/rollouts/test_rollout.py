@@ -36,7 +36,8 @@ def test_a_rollout_is_started_with_what_it_will_see(platform: ScriptedPlatform) 
     )
 
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.startswith("It shows if it is slower by 12 %.\n")
+    assert done.stdout.startswith("Rollout 3 of hello has begun: 1, 5, 100 % of the calls")
+    assert "as far as that can be seen:\n  It shows if it is slower by 12 %.\n" in done.stdout
     assert "warning: Without pairs: egress." in done.stderr
     sent = platform.requests[0].json
     assert (sent["canary"], sent["steps"], sent["every_s"], sent["twin"]) == ("v8", [1, 5, 100], 600, False)
