@@ -120,7 +120,9 @@ def metric_sources(
         lambda: node_fault_counts(drivers.guard.faults.counts),
         lambda: clock_gauges(calls.fleet.clocks, time.time()),
         lambda: connection_counts(connections.statistics()),
-        lambda: link_metrics(drivers.links.runs, {"agent": drivers.links, "gateway": drivers.peers.links}),
+        lambda: link_metrics(
+            drivers.links.runs, {"agent": drivers.links.standing(), "gateway": drivers.peers.links.standing()}
+        ),
         rollouts,
     )
 

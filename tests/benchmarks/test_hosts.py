@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.hosts import LARGE, HostTurn, mb_per_s, ratios, us_per_call, used_between
+from benchmarks.hosts import LARGE, HostTurn, mb_per_s, ratios, runs_by_way, us_per_call, used_between
 
 
 def turn(us_per_call: float, calls: int = 1000) -> HostTurn:
@@ -31,6 +31,17 @@ def test_a_part_costs_a_call_what_it_used_in_all_turns() -> None:
     found = us_per_call([one, other])
     assert found == {"gateway": pytest.approx(200.0), "nats": pytest.approx(20.0)}
     assert list(found) == ["gateway", "nats"]
+
+
+def test_the_ways_of_calls_are_those_of_all_gateways() -> None:
+    """Other series are passed over."""
+    text = """\
+pilotlight_runs_sent_total{way="hosts"} 5.0
+pilotlight_runs_sent_total{way="bus"} 1.0
+pilotlight_links{to="agent",way="hosts"} 1.0
+pilotlight_runs_sent_total{way="hosts"} 2.0
+"""
+    assert runs_by_way(text) == {"hosts": 7, "bus": 1}
 
 
 def test_bodies_count_both_ways() -> None:

@@ -113,7 +113,8 @@ class LinkCaller:
             lambda: begun, address.host, address.port, ssl=self._context if address.tls else None
         )
         try:
-            await begun.ended
+            if why := await begun.ended:
+                raise NoLink(why)
         finally:
             if not begun.is_linked:
                 transport.abort()
@@ -129,7 +130,7 @@ class LinkCaller:
 class LinkCall(asyncio.Protocol):
     """One connection, from our request to its answer; then it is a link's.
 
-    `take` makes it one, and returns the link. `ended` is set once it is, or raises.
+    `take` makes it one, and returns the link. `ended` says why it is none, once that is known; "": it is one.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class LinkCall(asyncio.Protocol):
         offer: LinkOffer,
         address: LinkAddress,
         take: Callable[[asyncio.Transport, LinkHello], Link],
-        ended: asyncio.Future[None],
+        ended: asyncio.Future[str],
     ) -> None:
         self._offer = offer
         self._address = address
@@ -166,7 +167,7 @@ class LinkCall(asyncio.Protocol):
             self._fail("it does not know the secret of the offer")
         elif self._transport is not None and not self.ended.done():
             self.is_linked = True
-            self.ended.set_result(None)
+            self.ended.set_result("")
             link = self._take(self._transport, self._offer.hello)
             if rest:
                 link.data_received(rest)
@@ -178,4 +179,4 @@ class LinkCall(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         if not self.ended.done():
-            self.ended.set_exception(NoLink(why))
+            self.ended.set_result(why)

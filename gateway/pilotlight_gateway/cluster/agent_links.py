@@ -65,9 +65,10 @@ class AgentLinks:
     def __len__(self) -> int:
         return len(self._links)
 
-    def standing(self, way: str) -> int:
-        """How many links of this way are in use."""
-        return sum(link.way == way for link in self._links.values())
+    def standing(self) -> dict[str, int]:
+        """How many links are in use, by way."""
+        ways = [link.way for link in self._links.values()]
+        return {way: ways.count(way) for way in (ON_THE_MACHINE, BETWEEN_HOSTS)}
 
     # -- sending -------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ class OfferedLink:
     """An offer that waits for its connection, of which `open` makes a link."""
 
     offer: LinkOffer
-    until: float
+    expires_at: float
     open: Callable[[asyncio.Transport], Link]
 
 
@@ -49,14 +49,14 @@ class LinkDoor:
     def expect(self, offer: LinkOffer, opens: Callable[[asyncio.Transport], Link]) -> None:
         """Somebody was asked to connect, within `OFFERED_S`."""
         at = self._clock()
-        while self._waiting and (first := next(iter(self._waiting.values()))).until <= at:
+        while self._waiting and (first := next(iter(self._waiting.values()))).expires_at <= at:
             del self._waiting[first.offer.hello.link]
-        self._waiting[offer.hello.link] = OfferedLink(offer=offer, until=at + OFFERED_S, open=opens)
+        self._waiting[offer.hello.link] = OfferedLink(offer=offer, expires_at=at + OFFERED_S, open=opens)
 
     def claim(self, link: str, nonce: str, proof: str) -> ClaimedLink | None:
         """Take the offer of who proves to know its secret; None: there is none, or the proof is wrong."""
         offered = self._waiting.get(link)
-        if offered is None or offered.until <= self._clock():
+        if offered is None or offered.expires_at <= self._clock():
             return None
         secret = offered.offer.secret
         if not is_proof(proof, proof_of_caller(secret, link, nonce)):

@@ -40,7 +40,7 @@ UNHEARD_S = 5.0
 class OfferPace:
     """When one is offered a link again."""
 
-    pause: float = SHORTEST_PAUSE_S / 2
+    pause_s: float = SHORTEST_PAUSE_S / 2
     again_at: float = float("-inf")
     linked_at: float | None = None
 
@@ -99,11 +99,11 @@ class LinkOffers:
     def _offer(self, agent: AgentKey, at: float) -> bool:
         pace = self._paces.setdefault(agent, OfferPace())
         if pace.linked_at is not None and at - pace.linked_at > LONGEST_PAUSE_S:
-            pace.pause = SHORTEST_PAUSE_S / 2  # its last one was a good one
+            pace.pause_s = SHORTEST_PAUSE_S / 2  # its last one was a good one
         if at < pace.again_at or (identity := self._identity(agent)) is None:
             return False
-        pace.linked_at, pace.pause = None, min(2 * pace.pause, LONGEST_PAUSE_S)
-        pace.again_at = at + pace.pause
+        pace.linked_at, pace.pause_s = None, min(2 * pace.pause_s, LONGEST_PAUSE_S)
+        pace.again_at = at + pace.pause_s
         node, instance = agent
         hello = LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance)
         offer = LinkOffer(hello=hello, url=self._url, secret=token() + token())

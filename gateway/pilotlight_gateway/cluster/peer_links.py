@@ -17,7 +17,7 @@ from pilotlight_core.links import AcceptedEnds, LinkPort
 from pilotlight_core.model.messages.link_messages import LINK_VERSION, LinkHello
 from pilotlight_core.model.messages.message import Message
 from pilotlight_gateway.cluster.agent_ends import AgentEnds
-from pilotlight_gateway.cluster.agent_links import AgentLink, BusPort
+from pilotlight_gateway.cluster.agent_links import BETWEEN_HOSTS, ON_THE_MACHINE, AgentLink, BusPort
 
 MOST_PEERS = 64
 """Gateways that have linked to this one."""
@@ -37,9 +37,10 @@ class PeerLinks:
     def __len__(self) -> int:
         return len(self._links)
 
-    def standing(self, way: str) -> int:
-        """How many links of this way are in use."""
-        return sum(link.way == way for link in self._links.values())
+    def standing(self) -> dict[str, int]:
+        """How many links are in use, by way."""
+        ways = [link.way for link in self._links.values()]
+        return {way: ways.count(way) for way in (ON_THE_MACHINE, BETWEEN_HOSTS)}
 
     def send(self, gateway: str, subject: str, message: Message) -> None:
         """Send over the gateway's link, with what else leaves in this turn of the loop, or on the bus's `subject`.

@@ -61,7 +61,7 @@ class LinkingProtocol(BoundedProtocol):
             self.transport.write(REFUSED_LINK)
             self.transport.close()
             return
-        self.let_go()
+        self.forget()
         self.transport.write(link_answer(claimed.proof))
         claimed.open(self.transport)
 

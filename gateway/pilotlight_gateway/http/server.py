@@ -9,10 +9,9 @@ connection has one timer for all its rests.
 
 No other module but `link_upgrades` touches uvicorn's internals. `BoundedProtocol` overrides the parser's callbacks,
 `connection_made`, `connection_lost`, `data_received`, `on_response_complete`, `timeout_keep_alive_handler` and
-`_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads `client`, `connections`,
-`cycle`, `pipeline`, `flow` and the keep-alive timer. `UvicornRequest` replaces `receive` and `send` of
-`RequestResponseCycle` for whole answers, by its state (`body`, `more_body`, `response_started` and the like).
-`test_uvicorn_internals.py` fails on a release that moves any of it.
+`_unset_keepalive_if_required` of `HttpToolsProtocol`; it calls `_start_asgi_task` and reads its state and the keep-
+alive timer. `UvicornRequest` replaces `receive` and `send` of `RequestResponseCycle` for whole answers, by its state
+(`body` and the like). `test_uvicorn_internals.py` fails on a release that moves any of it.
 """
 
 from __future__ import annotations
@@ -167,7 +166,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._end_timer.cancel()
             self._end_timer = None
 
-    def let_go(self) -> None:
+    def forget(self) -> None:
         """It is another protocol's, or over."""
         self._disarm()
         self._stop_end_timer()
@@ -175,7 +174,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.connections.discard(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.let_go()
+        self.forget()
         under_way, self._under_way = self._under_way, None
         if under_way is not None:
             self._whole_cycle.response_complete = True

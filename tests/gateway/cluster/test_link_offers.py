@@ -10,7 +10,7 @@ import pytest
 
 from pilotlight_core.model.messages.link_messages import LinkHello, LinkOffer
 from pilotlight_gateway.cluster import link_offers
-from pilotlight_gateway.cluster.agent_links import BETWEEN_HOSTS, ON_THE_MACHINE, AgentKey
+from pilotlight_gateway.cluster.agent_links import AgentKey
 from pilotlight_gateway.cluster.link_door import LinkDoor
 from pilotlight_gateway.cluster.link_offers import LONGEST_PAUSE_S, UNHEARD_S, LinkOffers
 from tests.gateway.cluster.test_agent_links import Site
@@ -183,10 +183,10 @@ async def test_links_are_counted_by_their_way() -> None:
     place = Place()
     place.tick()
     place.come()
-    assert (place.links.standing(BETWEEN_HOSTS), place.links.standing(ON_THE_MACHINE)) == (0, 0)
+    assert place.links.standing() == {"machine": 0, "hosts": 0}
     (link,) = place.ends._begun
     place.ends.received(link, [place.told()[0].hello])
     place.links._come_halfway(place.ends._begun[link][0])
-    assert (place.links.standing(BETWEEN_HOSTS), place.links.standing(ON_THE_MACHINE)) == (1, 0)
+    assert place.links.standing() == {"machine": 0, "hosts": 1}
     place.send()
     assert place.links.runs == {"machine": 0, "hosts": 1, "bus": 0}
