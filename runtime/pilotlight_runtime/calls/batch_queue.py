@@ -15,7 +15,7 @@ import msgspec
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.tracing.kept_call import MOST_MATES
-from pilotlight_core.model.tracing.trace_context import context_within, parse_traceparent
+from pilotlight_core.model.tracing.trace_context import context_within, is_sampled
 from pilotlight_core.model.values import decode_opaque
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -161,8 +161,7 @@ def traced_mates(
     Most calls are fast, end well and belong to no trace that is wanted: of those nothing is told, and nothing is made.
     `took_ms`: at this node; `level_ms`: of its function.
     """
-    came = call.run.traceparent
-    asked = bool(came) and (found := parse_traceparent(came)) is not None and found.sampled
+    asked = is_sampled(call.run.traceparent)
     if not asked and outcome is Outcome.OK and took_ms < (SLOW_MS if level_ms is None else level_ms):
         return ()
     others = [each for each in batch if each is not call]

@@ -14,11 +14,13 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.spec import SLO
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.trace_context import own_trace_id, parse_traceparent
+from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.traces.sampled_kinds import MOST_KINDS
 from pilotlight_gateway.traces.trace_keeper import SLOW_MS, RefusedAsk, TraceKeeper
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
@@ -125,6 +127,50 @@ def test_a_sampled_call_began_the_trace() -> None:
     assert (kept.kept, kept.threshold, kept.parent_span, kept.trace_id) == (
         KeptWhy.SAMPLED, "0", "", own_trace_id(ID)
     )  # fmt: skip
+
+
+def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
+    """As any other: what is left out is what all calls of its kind have."""
+    kept_by, one = keeper(1.0), call(traceparent=SAMPLED_HERE)
+    spent = Spent(ns=5, ppm=1, price="h100", batch_size=4)
+    small = ended(kept_by, one, spent=spent)
+    whole = ended(keeper(1.0), one, spent=spent, units={"images": 1})
+    assert whole is not None
+    assert small == msgspec.structs.replace(whole, units={})
+    assert [type(each) for each in kept_by.take_unsent(9)] == [SampledCall]
+
+
+@pytest.mark.parametrize(
+    ("more", "course"),
+    [
+        ({"traceparent": ASKED}, {}),
+        ({"start_hook": lambda _run, _go: None}, {}),
+        ({}, {"cold_start": {}}),
+        ({}, {"trail": (KeptAttempt(outcome="died"),)}),
+        ({}, {"mates": (LAST,)}),
+        ({}, {"units": {"images": 1}}),
+        ({}, {"fallback": "shop.rank@v1"}),
+        ({}, {"grant": None}),
+    ],
+)
+def test_what_is_more_than_ordinary_is_kept_whole(more: dict[str, Any], course: dict[str, Any]) -> None:
+    kept_by = keeper(1.0)
+    ended(kept_by, call(**{"traceparent": SAMPLED_HERE} | more), **course)
+    assert [type(each) for each in kept_by.take_unsent(9)] == [KeptCall]
+
+
+def test_calls_of_a_container_have_what_they_share_once() -> None:
+    """Of another tenant, or where a call counts as slow otherwise, there is another; they are forgotten in the end."""
+    kept_by = keeper(1.0)
+    kept_by.unusual_ms = lambda _: 60.0
+    for number in range(3):
+        ended(kept_by, call(f"call_{number}", traceparent=SAMPLED_HERE))
+    ended(kept_by, call("call_x", traceparent=SAMPLED_HERE, tenant="other"))
+    kinds = [each.kind for each in kept_by.take_unsent(9) if isinstance(each, SampledCall)]
+    assert len({id(kind) for kind in kinds}) == 2
+    for number in range(MOST_KINDS + 5):
+        ended(kept_by, call("call_y", traceparent=SAMPLED_HERE), grant=grant(1, container=f"c{number}"))
+    assert len(kept_by._kinds) <= MOST_KINDS
 
 
 def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
