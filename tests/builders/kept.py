@@ -33,14 +33,18 @@ def kept_call(**more: Any) -> KeptCall:
     return KeptCall(**fields | more)
 
 
-def sampled_call(*, stages: tuple[float, ...] = (0.25, 0.5, 0.0, 0.75, 2.0, 8.0), **more: Any) -> SampledCall:
+def sampled_call(
+    id: str = CALL_ID,  # noqa: A002 - the field's name
+    *,
+    total_ms: float = 12.0,
+    stages: tuple[float, float, float, float, float, float] = (0.25, 0.5, 0.0, 0.75, 2.0, 8.0),
+    **kind: Any,
+) -> SampledCall:
     """An ordinary call of `acme` that was sampled, with these times in gateway, queue, start, transport, batch_wait
-    and execute; `id` and `total_ms` are its own, the rest is of its kind.
+    and execute; the rest is of its kind.
     """
-    times = {"id": CALL_ID, "total_ms": 12.0} | {name: more.pop(name) for name in ("id", "total_ms") if name in more}
     fields: dict[str, Any] = {
         "tenant": "acme", "function": "acme:shop.rank", "ref": "shop.rank@v3", "version": "ver_3", "method": "run",
         "priority": "standard", "threshold": "fd7", "slow_ms": 300.0, "container": "c1", "node": "n1", "batch_size": 4,
     }  # fmt: skip
-    kind = SampledKind(**fields | more)
-    return SampledCall(kind, SampledTimes(times["id"], AT_NS, times["total_ms"], *stages, 2))
+    return SampledCall(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2))

@@ -16,7 +16,7 @@ it has none. No attribute has a payload, or what a function has said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from pilotlight_core.model.tracing.kept_call import WELL, CallTrigger, KeptCall, KeptWhy
 from pilotlight_core.model.tracing.trace_context import (
@@ -51,8 +51,7 @@ OF_STEPS, MOST_STEPS = 256, 32
 AttributeValue = str | bool | int | float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True):
     """One span. Instants are unix nanoseconds."""
 
     trace_id: str
@@ -62,7 +61,7 @@ class Span:
     kind: int = INTERNAL
     begin_ns: int
     end_ns: int
-    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    attributes: dict[str, AttributeValue] = {}
     error: str = ""
     """The code of a failure; "": it ended well."""
     links: tuple[TraceContext, ...] = ()
