@@ -38,6 +38,7 @@ def sampled_call(
     *,
     total_ms: float = 12.0,
     stages: tuple[float, float, float, float, float, float] = (0.25, 0.5, 0.0, 0.75, 2.0, 8.0),
+    mates: tuple[str, ...] = (),
     **kind: Any,
 ) -> SampledCall:
     """An ordinary call of `acme` that was sampled, with these times in gateway, queue, start, transport, batch_wait
@@ -47,4 +48,4 @@ def sampled_call(
         "tenant": "acme", "function": "acme:shop.rank", "ref": "shop.rank@v3", "version": "ver_3", "method": "run",
         "priority": "standard", "threshold": "fd7", "slow_ms": 300.0, "container": "c1", "node": "n1", "batch_size": 4,
     }  # fmt: skip
-    return SampledCall(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2))
+    return SampledCall(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2, mates))

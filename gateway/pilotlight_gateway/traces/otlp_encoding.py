@@ -11,6 +11,7 @@ import struct
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+from pilotlight_core.model.tracing.trace_context import TraceContext
 from pilotlight_gateway.traces.span_tree import SCHEMA_URL, AttributeValue, Span
 
 VARINT, BYTES = 0, 2
@@ -48,12 +49,16 @@ def span_message(span: Span) -> bytes:
     ]  # fmt: skip
     if span.parent:
         parts.append(_data(4, bytes.fromhex(span.parent)))
-    for link in span.links:
-        ids = _data(1, bytes.fromhex(link.trace_id)) + _data(2, bytes.fromhex(link.span_id))
-        parts.append(message(13, ids + text(3, link.state)))
+    parts += [link_message(link) for link in span.links]
     if span.error:
         parts.append(message(15, text(2, span.error) + _tag(3, VARINT) + SMALL[STATUS_ERROR]))
     return message(2, b"".join(parts))
+
+
+def link_message(link: TraceContext) -> bytes:
+    """A link to another span, as the field of a span."""
+    ids = b"\x0a\x10" + bytes.fromhex(link.trace_id) + b"\x12\x08" + bytes.fromhex(link.span_id)
+    return message(13, ids + text(3, link.state))
 
 
 def named_span(name: str, kind: int, trace_state: str) -> bytes:

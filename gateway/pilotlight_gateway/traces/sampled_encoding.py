@@ -19,11 +19,20 @@ from pilotlight_core.model.tracing.trace_context import (
     ROOT,
     SPAN_STEP,
     number_of,
+    parse_traceparent,
     span_number,
     trace_number,
 )
 from pilotlight_gateway.traces.call_segments import LEAST_MS
-from pilotlight_gateway.traces.otlp_encoding import BEGIN, END, attribute, named_span, span_message, varint
+from pilotlight_gateway.traces.otlp_encoding import (
+    BEGIN,
+    END,
+    attribute,
+    link_message,
+    named_span,
+    span_message,
+    varint,
+)
 from pilotlight_gateway.traces.span_tree import Span, spans_of
 
 MOST_FORMS = 1_024
@@ -40,6 +49,8 @@ CHILD_SPAN = struct.Struct("<QBQBQ")
 """Its own id, begin and end."""
 STEPS = tuple([place * SPAN_STEP & MASK_64 for place in range(OTHERS + 8)])
 STAGE_MS = 1.0
+RUNS = 5
+"""The place of `execute` among the stages."""
 
 
 class SpanForm:
@@ -49,8 +60,10 @@ class SpanForm:
         each = (STAGE_MS,) * 6
         spans = spans_of(SampledCall(kind, SampledTimes("", 0, STAGE_MS * 7, *each)).whole(""))
         self._root = spans[0]
-        self.stages = tuple([_head(span, OF_CALL.size + CHILD_SPAN.size) for span in spans[1:]])
+        self.stages = tuple([_head(_fixed(span), OF_CALL.size + CHILD_SPAN.size) for span in spans[1:]])
         """Of gateway, queue, start, transport, batch_wait, execute and respond."""
+        self.execute = _fixed(spans[1 + RUNS])
+        """What of it has links is longer."""
         self._roots: dict[int, tuple[bytes, bytes]] = {}
 
     def root(self, length: int) -> tuple[bytes, bytes]:
@@ -60,7 +73,10 @@ class SpanForm:
             if len(self._roots) >= MOST_LENGTHS:
                 self._roots.clear()
             name = attribute(9, ID, "x" * length)
-            known = self._roots[length] = (_head(self._root, ROOT_SPAN.size + len(name)), name[: len(name) - length])
+            known = self._roots[length] = (
+                _head(_fixed(self._root), ROOT_SPAN.size + len(name)),
+                name[: len(name) - length],
+            )
         return known
 
 
@@ -96,11 +112,22 @@ class SpanForms:
         return known
 
 
-def _head(span: Span, more: int) -> bytes:
-    """The beginning of a span, of which `more` bytes are to come: all but ids, times and a call's id."""
+def _fixed(span: Span) -> bytes:
+    """All of a span but ids, times and a call's id."""
     attributes = [attribute(9, name, value) for name, value in span.attributes.items() if name != ID]
-    fixed = b"".join([named_span(span.name, span.kind, span.trace_state), *attributes])
+    return b"".join([named_span(span.name, span.kind, span.trace_state), *attributes])
+
+
+def _head(fixed: bytes, more: int) -> bytes:
+    """The beginning of a span, of which `more` bytes are to come."""
     return b"\x12" + varint(len(fixed) + more) + fixed
+
+
+def _write_links(form: SpanForm, mates: Iterable[str], pieces: list[bytes]) -> None:
+    """The beginning of the span of a call's execution, which is linked to those of its batch."""
+    found = [parse_traceparent(each) for each in mates]
+    links = b"".join([link_message(each) for each in found if each is not None])
+    pieces.append(_head(form.execute + links, OF_CALL.size + CHILD_SPAN.size))
 
 
 def _write(form: SpanForm, times: SampledTimes, pieces: list[bytes]) -> None:
@@ -120,8 +147,11 @@ def _write(form: SpanForm, times: SampledTimes, pieces: list[bytes]) -> None:
         if ms > LEAST_MS:
             at += ms
             until = since + round(at * 1e6)
-            own = root + STEPS[EXECUTE if stage == 5 else place] & MASK_64
-            pieces.append(heads[stage])
+            own = root + STEPS[EXECUTE if stage == RUNS else place] & MASK_64
+            if stage == RUNS and times.mates:
+                _write_links(form, times.mates, pieces)
+            else:
+                pieces.append(heads[stage])
             pieces.append(of_call)
             pieces.append(CHILD_SPAN.pack(own, BEGIN, begin, END, until))
             begin, place = until, place + 1

@@ -15,8 +15,8 @@ STAGES = 7
 
 
 def is_ordinary(call: PreparedCall, result: CallResult, stages: dict[str, float]) -> bool:
-    """Whether nothing is to be told of a call that ended well but who made it, where it ran, and its times."""
-    if result.cold_start is not None or result.trail or result.mates or result.units or result.fallback:
+    """Whether of a call that ended well nothing is to be told but who made it, where, with whom and when it ran."""
+    if result.cold_start is not None or result.trail or result.units or result.fallback:
         return False
     if result.grant is None or len(stages) != STAGES:
         return False
@@ -62,6 +62,7 @@ class SampledKinds:
             stages["batch_wait"],
             stages["execute"],
             grant.ahead,
+            result.mates,
         )
         return SampledCall(kind, times)
 

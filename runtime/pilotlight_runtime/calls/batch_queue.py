@@ -9,6 +9,7 @@ import itertools
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
@@ -23,6 +24,8 @@ from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
 SLOW_MS = 1_000.0
 """Of a function that names no level."""
+RUNNING_MATES = 1_024
+"""Whose traceparents are kept for the rest of their batch."""
 BATCH_BYTES = MAX_FRAME * 3 // 4
 """The inputs of one batch together must fit one frame."""
 
@@ -165,7 +168,13 @@ def traced_mates(
     if not asked and outcome is Outcome.OK and took_ms < (SLOW_MS if level_ms is None else level_ms):
         return ()
     others = [each for each in batch if each is not call]
-    return tuple([context_within(each.call_id, each.run.traceparent).header for each in others[:MOST_MATES]])
+    return tuple([_execution_of(each.call_id, each.run.traceparent) for each in others[:MOST_MATES]])
+
+
+@lru_cache(RUNNING_MATES)
+def _execution_of(call_id: str, traceparent: str) -> str:
+    """The traceparent of the span of a call's execution, of which each other call of its batch is told."""
+    return context_within(call_id, traceparent).header
 
 
 def _that_fit(items: list[AcceptedCall]) -> int:

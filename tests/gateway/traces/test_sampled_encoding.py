@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, context_within
 from pilotlight_gateway.traces.otlp_encoding import request_of
 from pilotlight_gateway.traces.sampled_encoding import MOST_FORMS, MOST_LENGTHS, SpanForm, SpanForms
 from tests.builders.kept import AT_NS, CALL_ID, kept_call, sampled_call
 
 ms = st.sampled_from([0.0, 1e-7, 0.001]) | st.floats(0.0, 1e6)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+
+
+MATES = (context_within("call_1", "").header, context_within("call_2", SAMPLED_HERE).header, "what", "", "x" * 55)
+"""The last ones no honest node tells."""
 
 
 def read(*calls: Any) -> list[Any]:
@@ -32,12 +37,15 @@ def told(span: Any) -> dict[str, Any]:
 @given(
     stages=st.tuples(ms, ms, ms, ms, ms, ms), rest=ms, call_id=text.filter(bool), tenant=text, function=text,
     container=text, threshold=st.sampled_from(["", "0", "fd7"]), batch_size=st.integers(0, 2**40),
+    mates=st.lists(st.sampled_from(MATES), max_size=40).map(tuple),
 )  # fmt: skip
 def test_the_spans_are_those_that_are_made_of_the_whole_record(
-    stages: tuple[float, ...], rest: float, call_id: str, **kind: Any
+    stages: tuple[float, float, float, float, float, float], rest: float, call_id: str, **kind: Any
 ) -> None:
-    """Field by field, whatever a tenant names its things, and whichever stages took no time."""
-    call = sampled_call(stages=stages, id=call_id, total_ms=sum(stages) + rest, **kind)
+    """Field by field, whatever a tenant names its things and a node says of its batch, and whichever stages took no
+    time.
+    """
+    call = sampled_call(call_id, stages=stages, total_ms=sum(stages) + rest, **kind)
     assert [told(span) for span in read(call)] == [told(span) for span in read(call.whole("gw1"))]
 
 

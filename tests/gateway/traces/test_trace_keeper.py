@@ -138,8 +138,8 @@ def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
     """As any other: what is left out is what all calls of its kind have."""
     kept_by, one = keeper(1.0), call(traceparent=SAMPLED_HERE)
     spent = Spent(ns=5, ppm=1, price="h100", batch_size=4)
-    small = ended(kept_by, one, spent=spent)
-    whole = ended(keeper(1.0), one, spent=spent, units={"images": 1})
+    small = ended(kept_by, one, spent=spent, mates=(LAST,))
+    whole = ended(keeper(1.0), one, spent=spent, mates=(LAST,), units={"images": 1})
     assert whole is not None
     assert small == msgspec.structs.replace(whole, units={})
     assert [type(each) for each in kept_by.take_unsent(9)] == [SampledCall]
@@ -152,7 +152,6 @@ def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
         ({"start_hook": lambda _run, _go: None}, {}),
         ({}, {"cold_start": {}}),
         ({}, {"trail": (KeptAttempt(outcome="died"),)}),
-        ({}, {"mates": (LAST,)}),
         ({}, {"units": {"images": 1}}),
         ({}, {"fallback": "shop.rank@v1"}),
         ({}, {"grant": None}),

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from pilotlight_core.model.bounded import Count, Duration, Rising, ShortText
-from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
+from pilotlight_core.model.tracing.kept_call import WELL, BatchMates, KeptAttempt, KeptCall, KeptWhy
 from pilotlight_core.model.tracing.trace_context import own_trace_id
 
 MOST_OF_KIND = 256
@@ -51,6 +51,8 @@ class SampledTimes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     execute: Duration
     ahead: Count = 0
     """How many calls waited at the home when it came there."""
+    mates: BatchMates = ()
+    """The other calls of its batch, as `KeptAttempt.mates`."""
 
 
 class SampledCall(msgspec.Struct, frozen=True, gc=False):
@@ -93,6 +95,7 @@ class SampledCall(msgspec.Struct, frozen=True, gc=False):
             node=kind.node,
             outcome=WELL,
             ahead=times.ahead,
+            mates=times.mates,
             queue=times.queue,
             start=times.start,
             transport=times.transport,
