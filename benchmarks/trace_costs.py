@@ -72,7 +72,8 @@ def trace_cost(*, quick: bool) -> Mapping[str, float]:
     judged, keeping = _median(judge), _median(keep)
     forms, whole = SpanForms(), kept[:200]
     exported = _median(lambda: request_of(forms.messages(whole), {}))
-    return sampled_cost(calls[:2_000], result) | {
+    return {
+        **sampled_cost(calls[:2_000], result),
         "trace_us": judged / len(calls) * 1e6,
         "kept_trace_us": keeping / len(kept) * 1e6,
         "export_us": exported / len(whole) * 1e6,

@@ -135,10 +135,12 @@ def counted(running: Platform) -> int:
 
 def used(running: Platform) -> dict[str, float]:
     """Seconds of processor time so far, by process; what runs in sandboxes is one part."""
-    found = {name: report.cpu_seconds(pid) for name, pid in running.pids.items() if name not in ASIDE} | {"guests": 0.0}
+    found = {name: report.exact_cpu_seconds(pid) for name, pid in running.pids.items() if name not in ASIDE} | {
+        "guests": 0.0
+    }
     for pid in descendants(running.pids["agent"]):
         try:
-            found["guests"] += report.cpu_seconds(pid)
+            found["guests"] += report.exact_cpu_seconds(pid)
         except OSError:
             continue  # it has just ended
     return found

@@ -101,9 +101,11 @@ async def cost_of_looking(running: Platform, cookies: list[str]) -> dict[str, fl
     """Milliseconds of a processor a second that viewers take, beyond what there is without them; nobody calls."""
 
     async def used() -> dict[str, float]:
-        before = {name: report.cpu_seconds(running.pids[name]) for name in LOOKED_AT}
+        before = {name: report.exact_cpu_seconds(running.pids[name]) for name in LOOKED_AT}
         await asyncio.sleep(QUIET_S)
-        return {name: 1e3 * (report.cpu_seconds(running.pids[name]) - before[name]) / QUIET_S for name in LOOKED_AT}
+        return {
+            name: 1e3 * (report.exact_cpu_seconds(running.pids[name]) - before[name]) / QUIET_S for name in LOOKED_AT
+        }
 
     without = await used()
     found: dict[str, float] = {}
