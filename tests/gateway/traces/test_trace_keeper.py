@@ -20,7 +20,6 @@ from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.traces.sampled_kinds import MOST_KINDS
 from pilotlight_gateway.traces.trace_keeper import SLOW_MS, RefusedAsk, TraceKeeper
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
@@ -161,20 +160,6 @@ def test_what_is_more_than_ordinary_is_kept_whole(more: dict[str, Any], course: 
     kept_by = keeper(1.0)
     ended(kept_by, call(**{"traceparent": SAMPLED_HERE} | more), **course)
     assert [type(each) for each in kept_by.take_unsent(9)] == [KeptCall]
-
-
-def test_calls_of_a_container_have_what_they_share_once() -> None:
-    """Of another tenant, or where a call counts as slow otherwise, there is another; they are forgotten in the end."""
-    kept_by = keeper(1.0)
-    kept_by.unusual_ms = lambda _: 60.0
-    for number in range(3):
-        ended(kept_by, call(f"call_{number}", traceparent=SAMPLED_HERE))
-    ended(kept_by, call("call_x", traceparent=SAMPLED_HERE, tenant="other"))
-    kinds = [each.kind for each in kept_by.take_unsent(9) if isinstance(each, SampledCall)]
-    assert len({id(kind) for kind in kinds}) == 2
-    for number in range(MOST_KINDS + 5):
-        ended(kept_by, call("call_y", traceparent=SAMPLED_HERE), grant=grant(1, container=f"c{number}"))
-    assert len(kept_by._kinds) <= MOST_KINDS
 
 
 def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
