@@ -28,7 +28,7 @@ from benchmarks.gateway_path import Clients, gateway, timed
 from benchmarks.overhead import ERROR_OF_SPREAD
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH
 from pilotlight_core.model.messages.wire import decode, encode
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.traces.otlp_encoding import request_of
 from pilotlight_gateway.traces.sampled_encoding import SpanForms
@@ -61,7 +61,7 @@ class Traced:
         count, begun = 0, time.process_time()
         for message in messages:
             batch = decode(message)
-            kept = [SampledCall(group.kind, times) for group in batch.sampled for times in group.calls]
+            kept = [SampledRecord(group.kind, times) for group in batch.sampled for times in group.calls]
             request_of(self._forms.messages([*batch.calls, *kept]), {})
             count += len(kept) + len(batch.calls)
         return took, (time.process_time() - begun) / max(1, count) * 1e6

@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.events.event_log import EventLog
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_gateway.calls.call_sink import CallSink
 from pilotlight_gateway.events.event_reader import PlatformEventSource, last_levels
 from pilotlight_gateway.events.home_events import HomeEvents
@@ -94,7 +94,7 @@ class CallCounting:
         return LevelWatch(sources, log, partial(notify_webhooks, hooks))
 
     def _note_exemplar(self, kept: AnyKept) -> None:
-        if isinstance(kept, SampledCall):
+        if isinstance(kept, SampledRecord):
             times = kept.times
             self.metrics.note_sampled(times.total_ms, times.id, times.arrived_ns / 1e9 + times.total_ms / 1000)
             return

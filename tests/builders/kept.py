@@ -6,7 +6,7 @@ from typing import Any
 
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.sampled_call import SampledCall, SampledKind, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
 from pilotlight_core.model.tracing.trace_context import own_trace_id
 
 AT_NS = 1_800_000_000 * 10**9
@@ -40,7 +40,7 @@ def sampled_call(
     stages: tuple[float, float, float, float, float, float] = (0.25, 0.5, 0.0, 0.75, 2.0, 8.0),
     mates: tuple[str, ...] = (),
     **kind: Any,
-) -> SampledCall:
+) -> SampledRecord:
     """An ordinary call of `acme` that was sampled, with these times in gateway, queue, start, transport, batch_wait
     and execute; the rest is of its kind.
     """
@@ -48,4 +48,4 @@ def sampled_call(
         "tenant": "acme", "function": "acme:shop.rank", "ref": "shop.rank@v3", "version": "ver_3", "method": "run",
         "priority": "standard", "threshold": "fd7", "slow_ms": 300.0, "container": "c1", "node": "n1", "batch_size": 4,
     }  # fmt: skip
-    return SampledCall(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2, mates))
+    return SampledRecord(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2, mates))

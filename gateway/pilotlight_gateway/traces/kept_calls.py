@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 
 MOST_KEPT = 2_048
 
-AnyKept = KeptCall | SampledCall
+AnyKept = KeptCall | SampledRecord
 
 
 class KeptCalls:
@@ -58,7 +58,7 @@ class KeptCalls:
         self._size -= len(self._of.pop(tenant, ()))
 
     def _whole(self, call: AnyKept) -> KeptCall:
-        return call.whole(self._gateway) if isinstance(call, SampledCall) else call
+        return call.whole(self._gateway) if isinstance(call, SampledRecord) else call
 
     def _drop_one(self, adding: str) -> None:
         # Whoever floods has more than its share, which is found at once; the search is for the rest.

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable
 
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledCall, SampledKind, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
 from pilotlight_core.model.tracing.trace_context import (
     EXECUTE,
     MASK_64,
@@ -58,7 +58,7 @@ class SpanForm:
 
     def __init__(self, kind: SampledKind) -> None:
         each = (STAGE_MS,) * 6
-        spans = spans_of(SampledCall(kind, SampledTimes("", 0, STAGE_MS * 7, *each)).whole(""))
+        spans = spans_of(SampledRecord(kind, SampledTimes("", 0, STAGE_MS * 7, *each)).whole(""))
         self._root = spans[0]
         self.stages = tuple([_head(_fixed(span), OF_CALL.size + CHILD_SPAN.size) for span in spans[1:]])
         """Of gateway, queue, start, transport, batch_wait, execute and respond."""
@@ -89,13 +89,13 @@ class SpanForms:
     def __len__(self) -> int:
         return len(self._known)
 
-    def messages(self, calls: Iterable[KeptCall | SampledCall]) -> list[bytes]:
+    def messages(self, calls: Iterable[KeptCall | SampledRecord]) -> list[bytes]:
         """The spans of calls, in pieces, as `otlp_encoding.request_of` takes them."""
         pieces: list[bytes] = []
         last: SampledKind | None = None
         form: SpanForm | None = None
         for call in calls:
-            if isinstance(call, SampledCall):
+            if isinstance(call, SampledRecord):
                 if form is None or call.kind is not last:
                     last, form = call.kind, self._form(call.kind)
                 _write(form, call.times, pieces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import Grant
-from pilotlight_core.model.tracing.sampled_call import SampledCall, SampledKind, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 
@@ -42,7 +42,7 @@ class SampledKinds:
         total_ms: float,
         slow_ms: float,
         ended_ns: int,
-    ) -> SampledCall:
+    ) -> SampledRecord:
         """A call that `is_ordinary`, as it is kept."""
         grant, spent = result.grant, result.spent
         assert grant is not None  # noqa: S101 - or it is not ordinary
@@ -64,7 +64,7 @@ class SampledKinds:
             grant.ahead,
             result.mates,
         )
-        return SampledCall(kind, times)
+        return SampledRecord(kind, times)
 
     def _learn(
         self, key: tuple[str, str, str, str, str, int, bool], call: PreparedCall, grant: Grant, slow_ms: float

@@ -15,7 +15,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledCall, SampledGroup, SampledKind, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledKind, SampledRecord, SampledTimes
 from pilotlight_gateway.traces.kept_calls import AnyKept
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 
@@ -130,7 +130,7 @@ def batch_of(calls: Iterable[AnyKept], gateway: str) -> TraceBatch:
     whole: list[KeptCall] = []
     groups: dict[int, tuple[SampledKind, list[SampledTimes]]] = {}
     for call in calls:
-        if isinstance(call, SampledCall):
+        if isinstance(call, SampledRecord):
             kind = call.kind
             if (group := groups.get(id(kind))) is None:
                 group = groups[id(kind)] = (kind, [])

@@ -23,7 +23,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_gateway.traces.otlp_encoding import rejected_spans, request_of
 from pilotlight_gateway.traces.sampled_encoding import SpanForms
 from pilotlight_gateway.traces.span_tree import AttributeValue
@@ -85,7 +85,7 @@ class TraceExporter:
         self._headers = {**headers, "content-type": "application/x-protobuf"}
         self._region = region
         self._client = HttpClient(connections=1, ca_file=ca_file, timeout=ANSWER_S, follow_redirects=False)
-        self._waiting: deque[KeptCall | SampledCall] = deque()
+        self._waiting: deque[KeptCall | SampledRecord] = deque()
         self._forms = SpanForms()
         self._has_some = asyncio.Event()
         self._counts = Counter[str]()
@@ -107,7 +107,7 @@ class TraceExporter:
         """Export these calls, in their turn."""
         self._waiting.extend(batch.calls)
         for group in batch.sampled:
-            self._waiting.extend([SampledCall(group.kind, times) for times in group.calls])
+            self._waiting.extend([SampledRecord(group.kind, times) for times in group.calls])
         while len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self._counts["crowded"] += 1
@@ -123,13 +123,13 @@ class TraceExporter:
                     await self._export(self._next_calls())
                 self._has_some.clear()
 
-    def _next_calls(self) -> list[KeptCall | SampledCall]:
+    def _next_calls(self) -> list[KeptCall | SampledRecord]:
         """Those of the next request."""
-        taken: list[KeptCall | SampledCall] = []
+        taken: list[KeptCall | SampledRecord] = []
         room = AT_ONCE
         while self._waiting and room > 0:
             call = self._waiting.popleft()
-            room -= 1 if isinstance(call, SampledCall) else WHOLE
+            room -= 1 if isinstance(call, SampledRecord) else WHOLE
             taken.append(call)
         return taken
 
@@ -137,7 +137,7 @@ class TraceExporter:
         if isinstance(message, TraceBatch):
             self.take(message)
 
-    async def _export(self, calls: list[KeptCall | SampledCall]) -> None:
+    async def _export(self, calls: list[KeptCall | SampledRecord]) -> None:
         body = await asyncio.to_thread(self._body_of, calls)
         result = "unreachable"
         for number in range(TRIES):
@@ -169,7 +169,7 @@ class TraceExporter:
             self._log_trouble("the collector has not taken all spans", rejected=rejected)
         return "exported", False
 
-    def _body_of(self, calls: list[KeptCall | SampledCall]) -> bytes:
+    def _body_of(self, calls: list[KeptCall | SampledRecord]) -> bytes:
         return request_of(self._forms.messages(calls), self._resource)
 
     def _log_trouble(self, what: str, **more: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.spec import SLO
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.traces.sampled_kinds import MOST_KINDS, SampledKinds, is_ordinary
 from tests.builders.calls import grant, prepared_call
@@ -15,7 +15,7 @@ from tests.builders.specs import function_spec, method, version_record
 VERSION = version_record(function_spec("rank", method(), slo=SLO(p95_ms=300.0)), app="shop")
 
 
-def kept(kinds: SampledKinds, *, slow_ms: float = 300.0, container: str = "c1", **more: Any) -> SampledCall:
+def kept(kinds: SampledKinds, *, slow_ms: float = 300.0, container: str = "c1", **more: Any) -> SampledRecord:
     """An ordinary call, as it is kept."""
     result = CallResult(output=b"secret", stages=STAGES, grant=grant(1, container=container))
     return kinds.sampled(prepared_call("a", version=VERSION, **more), result, STAGES, 10.0, slow_ms, 10**18)

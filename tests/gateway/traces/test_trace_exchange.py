@@ -10,7 +10,7 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.messages.wire import encode
-from pilotlight_core.model.tracing.sampled_call import SampledCall, SampledGroup
+from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledRecord
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
 from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, batch_of, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
@@ -80,7 +80,7 @@ async def test_what_is_kept_goes_to_the_duties(bus: Bus) -> None:
 def test_ordinary_calls_go_by_what_they_have_in_common() -> None:
     """Which stands in the message once, beside the whole ones; the answer to who asks has them whole."""
     first, second, other = sampled_call(), sampled_call(id="call_2"), sampled_call(id="call_3", container="c2")
-    second = SampledCall(first.kind, second.times)
+    second = SampledRecord(first.kind, second.times)
     assert batch_of((first, kept_call(), other, second), "g1") == TraceBatch(
         gateway="g1", calls=(kept_call(),),
         sampled=(SampledGroup(first.kind, (first.times, second.times)), SampledGroup(other.kind, (other.times,))),

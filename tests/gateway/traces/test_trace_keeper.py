@@ -14,7 +14,7 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.spec import SLO
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.sampled_call import SampledCall
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
@@ -141,7 +141,7 @@ def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
     whole = ended(keeper(1.0), one, spent=spent, mates=(LAST,), units={"images": 1})
     assert whole is not None
     assert small == msgspec.structs.replace(whole, units={})
-    assert [type(each) for each in kept_by.take_unsent(9)] == [SampledCall]
+    assert [type(each) for each in kept_by.take_unsent(9)] == [SampledRecord]
 
 
 @pytest.mark.parametrize(

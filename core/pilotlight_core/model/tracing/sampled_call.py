@@ -55,7 +55,7 @@ class SampledTimes(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The other calls of its batch, as `KeptAttempt.mates`."""
 
 
-class SampledCall(msgspec.Struct, frozen=True, gc=False):
+class SampledRecord(msgspec.Struct, frozen=True, gc=False):
     """One call, as a process holds it."""
 
     kind: SampledKind
