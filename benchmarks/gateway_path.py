@@ -49,6 +49,7 @@ from pilotlight_gateway.http.server import make_server
 from pilotlight_gateway.limits.limit_policy import LimitPolicies
 from pilotlight_gateway.limits.limiter import HomeLimiter
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
+from pilotlight_gateway.traces.traced_calls import TracedCalls
 from tests.builders.calls import credit
 from tests.builders.nodes import binding
 from tests.gateway.world import World, function
@@ -273,10 +274,13 @@ class KeptBudgets:
 
 
 @asynccontextmanager
-async def gateway(folder: Path) -> AsyncIterator[tuple[Clients, KeptBudgets]]:
-    """A gateway that is the home of everything, with clients."""
+async def gateway(folder: Path, tracing: TracedCalls | None = None) -> AsyncIterator[tuple[Clients, KeptBudgets]]:
+    """A gateway that is the home of everything, with clients; its calls are traced as `tracing` has it."""
     bus: Any = MemoryBus()
     world = World(folder, HeldRegistry())
+    if tracing is not None:
+        world.services.tracing = tracing
+        world.services.recorder.sinks = (tracing.keeper,)
     registry: Any = world.services.registry
     world.registry = registry
     key = world.add_key("acme", "invoke")
@@ -327,17 +331,18 @@ async def measure(rounds: int, runs: int, profile: cProfile.Profile | None) -> t
             await clients.call(rounds // 4)
             if profile is not None:
                 await budgets.set((BUDGET,))
-            values = [await _timed(clients, rounds, profile) for _ in range(runs)]
+            values = [await timed(clients, rounds, profile) for _ in range(runs)]
             turns = []
             for number in range(0 if profile else 2 * (runs * rounds // TURN // 2) + 1):
                 await budgets.set((BUDGET,) if number % 2 else ())
                 await clients.call(CONNECTIONS)
-                turns.append(await _timed(clients, TURN))
+                turns.append(await timed(clients, TURN))
     pairs = [having - (turns[2 * n] + turns[2 * n + 2]) / 2 for n, having in enumerate(turns[1::2])]
     return values, pairs
 
 
-async def _timed(clients: Clients, rounds: int, profile: cProfile.Profile | None = None) -> float:
+async def timed(clients: Clients, rounds: int, profile: cProfile.Profile | None = None) -> float:
+    """Microseconds of this process a call, of so many."""
     gc.collect()
     if profile is not None:
         profile.enable()

@@ -108,6 +108,19 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def exact_cpu_seconds(pid: int) -> float:
+    """The same as the scheduler counts it, to the nanosecond in place of a hundredth of a second; of the threads that
+    there are.
+    """
+    found = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            found += int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            continue  # it has just ended
+    return found / 1e9
+
+
 def cpu_share(begins: float, until: float) -> float:
     """Wait from one monotonic instant to another; the part of all the machine's processors in use between them."""
     time.sleep(max(0.0, begins - time.monotonic()))

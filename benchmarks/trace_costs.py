@@ -1,8 +1,12 @@
 """What traces cost: a call that is judged and not kept, one that is kept, and the export of one. A part of `seeing`.
 
 trace_us         of a call: whether it is sampled as it comes, and whether it is kept as it ends
-kept_trace_us    of a call that is kept
-export_us        of a kept call in the duties: its spans, as protobuf
+kept_trace_us    of a call that is kept since it was slow, with all that is known of it
+export_us        of such a call in the duties: its spans, as protobuf
+sampled_us       of an ordinary call where all are sampled: told as it comes and kept as it ends, at the gateway
+sampled_sent_us  the message to the duties about it: made and encoded
+sampled_read_us  that message, decoded by the duties
+sampled_out_us   its spans there, as protobuf
 """
 
 from __future__ import annotations
@@ -14,17 +18,21 @@ from collections.abc import Callable, Mapping
 
 from benchmarks import report
 from pilotlight_core.model.ids import new_call_id
+from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH
+from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.spec import SLO
-from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
-from pilotlight_gateway.traces.otlp_encoding import export_request
-from pilotlight_gateway.traces.span_tree import spans_of
+from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.traces.kept_calls import AnyKept
+from pilotlight_gateway.traces.otlp_encoding import request_of
+from pilotlight_gateway.traces.sampled_encoding import SpanForms
+from pilotlight_gateway.traces.trace_exchange import batch_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
 
-RUNS = 7
+RUNS = 15
 RATIO = 0.01
 STAGES = {
     "gateway": 0.2,
@@ -53,7 +61,7 @@ def trace_cost(*, quick: bool) -> Mapping[str, float]:
             call.traceparent = sampler.context_of(call.call_id)
             keeper.call_ended(call, result, STAGES, 11.3)
 
-    kept: list[KeptCall] = []
+    kept: list[AnyKept] = []
 
     def keep() -> None:
         keeper = TraceKeeper(sampler, failed_per_s=1e9)
@@ -62,11 +70,35 @@ def trace_cost(*, quick: bool) -> Mapping[str, float]:
         kept[:] = keeper.take_unsent(2_000)
 
     judged, keeping = _median(judge), _median(keep)
-    exported = _median(lambda: export_request([span for one in kept[:200] for span in spans_of(one)], {}))
+    forms, whole = SpanForms(), kept[:200]
+    exported = _median(lambda: request_of(forms.messages(whole), {}))
     return {
+        **sampled_cost(calls[:2_000], result),
         "trace_us": judged / len(calls) * 1e6,
         "kept_trace_us": keeping / len(kept) * 1e6,
-        "export_us": exported / len(kept[:200]) * 1e6,
+        "export_us": exported / len(whole) * 1e6,
+    }
+
+
+def sampled_cost(calls: list[PreparedCall], result: CallResult) -> Mapping[str, float]:
+    """Of ordinary calls that are all sampled, by where that is paid."""
+    sampler, forms = TraceSampler(1.0), SpanForms()
+    kept: list[AnyKept] = []
+
+    def keep() -> None:
+        keeper = TraceKeeper(sampler)
+        for call in calls:
+            call.traceparent = sampler.context_of(call.call_id)
+            keeper.call_ended(call, result, STAGES, 11.3)
+        kept[:] = keeper.take_unsent(MOST_OF_BATCH)
+
+    keeping = _median(keep)
+    message = encode(batch_of(kept, "gw"))
+    return {
+        "sampled_us": keeping / len(calls) * 1e6,
+        "sampled_sent_us": _median(lambda: encode(batch_of(kept, "gw"))) / len(kept) * 1e6,
+        "sampled_read_us": _median(lambda: decode(message)) / len(kept) * 1e6,
+        "sampled_out_us": _median(lambda: request_of(forms.messages(kept), {})) / len(kept) * 1e6,
     }
 
 

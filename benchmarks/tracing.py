@@ -9,6 +9,12 @@ Figures are of processor time, of all parts that a call passes through and of th
     ..._gateway_more of the gateways alone
     exported         traces that the collector had of the second one
 
+    ..._us           in microseconds of a processor a call, the median of what turns differ by
+
+    --rate           calls a second (400): less where a machine has no room for so many. At fewer a call costs more of
+                     itself, and a request of the export has fewer
+    --only           one of the two
+
 With --quick there are few turns, which say whether it runs.
 """
 
@@ -43,15 +49,19 @@ Costs = Mapping[str, float]
 
 def main() -> None:
     """Run, print, finish."""
-    options = report.parsed(report.arguments("tracing", __doc__ or ""))
+    parser = report.arguments("tracing", __doc__ or "")
+    parser.add_argument("--rate", type=float, default=RATE)
+    parser.add_argument("--only", choices=tuple(RATIOS))
+    options = report.parsed(parser)
     pairs = 3 if options.quick else 15
-    figures: dict[str, float] = {}
+    figures: dict[str, float] = {"rate": options.rate}
     for name, ratio in RATIOS.items():
-        figures |= compared(name, ratio, pairs)
+        if options.only in (None, name):
+            figures |= compared(name, ratio, pairs, options.rate)
     report.finish("tracing", figures)
 
 
-def compared(name: str, ratio: str, pairs: int) -> dict[str, float]:
+def compared(name: str, ratio: str, pairs: int, rate: float) -> dict[str, float]:
     """What a call costs more where so many are sampled."""
     with tempfile.TemporaryDirectory() as folder, trace_collector() as collector, ExitStack() as stack:
         to = ("--otlp-endpoint", collector.url)
@@ -63,13 +73,13 @@ def compared(name: str, ratio: str, pairs: int) -> dict[str, float]:
         for each in (off, on):
             each.deploy("benchmarks/functions/app.py")
             each.output(REF, text="hello")
-            turn(each)
+            turn(each, rate)
         turns: list[tuple[Costs, Costs]] = []
         more: list[float] = []
         gateway: list[float] = []
         for number in range(pairs):
             order = (off, on) if number % 2 else (on, off)
-            costs = {each is on: turn(each) for each in order}
+            costs = {each is on: turn(each, rate) for each in order}
             turns.append((costs[False], costs[True]))
             more.append(sum(costs[True].values()) / sum(costs[False].values()) - 1.0)
             gateway.append(costs[True]["gateway"] / costs[False]["gateway"] - 1.0)
@@ -85,14 +95,15 @@ def compared(name: str, ratio: str, pairs: int) -> dict[str, float]:
         f"{name}_more": middle,
         f"{name}_error": ERROR_OF_SPREAD * spread / math.sqrt(pairs),
         f"{name}_gateway_more": report.median(gateway),
+        f"{name}_us": report.median([sum(on.values()) - sum(off.values()) for off, on in turns]),
         f"{name}_exported": float(exported),
     }
 
 
-def turn(running: Platform) -> Costs:
+def turn(running: Platform, rate: float) -> Costs:
     """Microseconds of processor time per call, by part, of one load."""
     calls, before = counted(running), used(running)
-    failed = asyncio.run(sent(running))
+    failed = asyncio.run(sent(running, rate))
     time.sleep(0.5)  # what is sent to the duties each other second, and exported, belongs to it
     calls, after = counted(running) - calls, used(running)
     if failed or not calls:
@@ -100,8 +111,8 @@ def turn(running: Platform) -> Costs:
     return {part: 1e6 * (seconds - before.get(part, 0.0)) / calls for part, seconds in after.items()}
 
 
-async def sent(running: Platform) -> int:
-    """Calls for a turn, at their rate whatever comes back; how many failed.
+async def sent(running: Platform, rate: float) -> int:
+    """Calls for a turn, at this rate whatever comes back; how many failed.
 
     A full load would tell of the machine: the export takes a core from the load, so that fewer calls come at once, and
     each costs more.
@@ -110,8 +121,8 @@ async def sent(running: Platform) -> int:
     body, began_at = BODY.encode(), loop.time()
     async with asyncio.TaskGroup() as group:
         calls = []
-        for number in range(int(RATE * TURN_S)):
-            await asyncio.sleep(max(0.0, began_at + number / RATE - loop.time()))
+        for number in range(int(rate * TURN_S)):
+            await asyncio.sleep(max(0.0, began_at + number / rate - loop.time()))
             calls.append(group.create_task(caller.post(body)))
     caller.close()
     return sum(call.result().status != 200 for call in calls)
@@ -124,10 +135,12 @@ def counted(running: Platform) -> int:
 
 def used(running: Platform) -> dict[str, float]:
     """Seconds of processor time so far, by process; what runs in sandboxes is one part."""
-    found = {name: report.cpu_seconds(pid) for name, pid in running.pids.items() if name not in ASIDE} | {"guests": 0.0}
+    found = {name: report.exact_cpu_seconds(pid) for name, pid in running.pids.items() if name not in ASIDE} | {
+        "guests": 0.0
+    }
     for pid in descendants(running.pids["agent"]):
         try:
-            found["guests"] += report.cpu_seconds(pid)
+            found["guests"] += report.exact_cpu_seconds(pid)
         except OSError:
             continue  # it has just ended
     return found

@@ -8,8 +8,12 @@ Each viewer holds the live stream of the page as a browser does.
     p99_error               the standard error of the first
     dashboard_cores         cores that the dashboard's process takes with them
     changes_per_s           messages of one viewer's stream in a second
+    gateway_ms_per_s        processor time of the gateway that all of them take in a second, and ..._one what one alone
+                            takes: the rest is what each more of them costs. Without calls, so a busy machine may tell
+    dashboard_ms_per_s      the same of the dashboard's process, and ..._one
 
-    --rate                  calls a second (1,000): less where a machine has no room for so many
+    --rate                  calls a second (1,000): less where a machine has no room for so many; 0: no calls are made,
+                            and what they would show is left out
 """
 
 from __future__ import annotations
@@ -32,12 +36,13 @@ from tests.system.support.platform import Platform, platform
 
 REF = "bench.echo"
 VIEWERS, OF_SESSION = 50, 4
-TURN_S = 6.0
+TURN_S, QUIET_S = 6.0, 12.0
 SETTLED_S = 30.0
 OPTIONS = ("--blanks", "1", "--cpu-slots", "4", "--fake-gpus", "8xH100:mig,8xT4")
 PAGE = "/ui/fleet"
 LIVE_PAGES = (PAGE, "/ui/functions", "/ui/overview")
 """That a browser's stream is about: a fleet at rest does not change."""
+LOOKED_AT = ("gateway", "dashboard")
 OWN_PAGE = {"sec-fetch-site": "same-origin"}
 
 
@@ -60,6 +65,9 @@ def main() -> None:
 async def compared(running: Platform, rate: float, pairs: int) -> dict[str, float]:
     """The figures."""
     cookies = await sessions(running)
+    taken = await cost_of_looking(running, cookies)
+    if not rate:
+        return taken
     await turn(running, rate)
     rows: list[dict[bool, tuple[float, float]]] = []
     busy, changes = [], []
@@ -78,7 +86,7 @@ async def compared(running: Platform, rate: float, pairs: int) -> dict[str, floa
         rows.append(found)
     more = [each[True][1] / each[False][1] - 1.0 for each in rows]
     spread = report.median([abs(each - report.median(more)) for each in more])
-    return {
+    return taken | {
         "p50_ms": report.median([each[False][0] for each in rows]),
         "p99_ms": report.median([each[False][1] for each in rows]),
         "p50_more": report.median([each[True][0] / each[False][0] - 1.0 for each in rows]),
@@ -87,6 +95,25 @@ async def compared(running: Platform, rate: float, pairs: int) -> dict[str, floa
         "dashboard_cores": report.median(busy),
         "changes_per_s": report.median(changes),
     }
+
+
+async def cost_of_looking(running: Platform, cookies: list[str]) -> dict[str, float]:
+    """Milliseconds of a processor a second that viewers take, beyond what there is without them; nobody calls."""
+
+    async def used() -> dict[str, float]:
+        before = {name: report.exact_cpu_seconds(running.pids[name]) for name in LOOKED_AT}
+        await asyncio.sleep(QUIET_S)
+        return {
+            name: 1e3 * (report.exact_cpu_seconds(running.pids[name]) - before[name]) / QUIET_S for name in LOOKED_AT
+        }
+
+    without = await used()
+    found: dict[str, float] = {}
+    for count, suffix in ((1, "_one"), (VIEWERS, "")):
+        async with watched(running, cookies, count):
+            having = await used()
+        found |= {f"{name}_ms_per_s{suffix}": having[name] - without[name] for name in LOOKED_AT}
+    return found
 
 
 async def turn(running: Platform, rate: float) -> tuple[float, float]:
@@ -112,15 +139,15 @@ async def turn(running: Platform, rate: float) -> tuple[float, float]:
 
 
 @asynccontextmanager
-async def watched(running: Platform, cookies: list[str]) -> AsyncIterator[list[int]]:
-    """The page is looked at by all viewers until the block ends; what each has had of changes."""
-    seen = [0] * VIEWERS
+async def watched(running: Platform, cookies: list[str], count: int = VIEWERS) -> AsyncIterator[list[int]]:
+    """The page is looked at by so many until the block ends; what each has had of changes."""
+    seen = [0] * count
     limits = httpx.Limits(max_connections=2 * VIEWERS)
     async with (
         httpx.AsyncClient(base_url=url_of(running), limits=limits, timeout=30.0) as client,
         asyncio.TaskGroup() as group,
     ):
-        viewers = [(cookies[number // OF_SESSION], number, asyncio.Event()) for number in range(VIEWERS)]
+        viewers = [(cookies[number // OF_SESSION], number, asyncio.Event()) for number in range(count)]
         looking = [group.create_task(look(client, *viewer, seen)) for viewer in viewers]
         async with asyncio.timeout(SETTLED_S):
             for _, _, has_page in viewers:

@@ -132,6 +132,13 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
             " function's home it is; empty: the address that it listens on, if that is one",
         ),
     ] = ""
+    hidden_home: Annotated[
+        bool,
+        Meta(
+            description="answers of other gateways do not name it: where callers are not to know its address, and no "
+            "load balancer learns from that header"
+        ),
+    ] = False
     dashboard_url: Annotated[
         str,
         Meta(
@@ -258,7 +265,11 @@ class ServeSettings(DutySettings, frozen=True, kw_only=True):
         )
 
     def url_for_clients(self, listening: str) -> str:
-        """Where clients reach it; "": it listens on all addresses (`listening`), and nobody has named one."""
+        """Where clients reach it, for answers of other gateways; "": it listens on all addresses (`listening`), and
+        nobody has named one, or it is not to be named.
+        """
+        if self.hidden_home:
+            return ""
         return self.public_url or ("" if self.host in ("", "0.0.0.0", "::") else listening)  # noqa: S104 - no binding
 
     def client_url(self, listening: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
+from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
 from pilotlight_core.model.tracing.trace_context import own_trace_id
 
 AT_NS = 1_800_000_000 * 10**9
@@ -30,3 +31,21 @@ def kept_call(**more: Any) -> KeptCall:
         "gateway": "gw1",
     }  # fmt: skip
     return KeptCall(**fields | more)
+
+
+def sampled_call(
+    id: str = CALL_ID,  # noqa: A002 - the field's name
+    *,
+    total_ms: float = 12.0,
+    stages: tuple[float, float, float, float, float, float] = (0.25, 0.5, 0.0, 0.75, 2.0, 8.0),
+    mates: tuple[str, ...] = (),
+    **kind: Any,
+) -> SampledRecord:
+    """An ordinary call of `acme` that was sampled, with these times in gateway, queue, start, transport, batch_wait
+    and execute; the rest is of its kind.
+    """
+    fields: dict[str, Any] = {
+        "tenant": "acme", "function": "acme:shop.rank", "ref": "shop.rank@v3", "version": "ver_3", "method": "run",
+        "priority": "standard", "threshold": "fd7", "slow_ms": 300.0, "container": "c1", "node": "n1", "batch_size": 4,
+    }  # fmt: skip
+    return SampledRecord(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2, mates))

@@ -119,6 +119,20 @@ def test_the_first_clients_file_names_what_the_certificate_is_of() -> None:
     assert parse(ServeSettings, "", [*named], {}).client_url("http://127.0.0.1:8470") == "http://127.0.0.1:8470"
 
 
+def test_answers_of_others_name_a_gateway_unless_it_is_hidden() -> None:
+    """One that listens on all addresses has none to name, unless it is told which."""
+    listening = "http://10.0.0.7:8470"
+    named = ["--public-url", "https://gw-1.example.com"]
+    for flags, url in (
+        ([], "http://10.0.0.7:8470"),
+        (["--host", "0.0.0.0"], ""),  # noqa: S104 - no binding
+        (named, "https://gw-1.example.com"),
+        ([*named, "--hidden-home"], ""),
+        (["--hidden-home"], ""),
+    ):
+        assert parse(ServeSettings, "", flags, {}).url_for_clients(listening) == url
+
+
 def test_clients_certificates_need_a_certificate_of_the_gateways_own() -> None:
     """There is no handshake in which they could be shown otherwise."""
     with pytest.raises(BadSetting, match=r"--tls-client-ca .*expected --tls-cert beside it"):

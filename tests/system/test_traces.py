@@ -90,17 +90,22 @@ def test_each_item_of_a_batch_has_its_own_trace(platform: Platform, collector: T
 
 
 def test_a_slow_call_is_explained(platform: Platform, stranger: httpx.Client) -> None:
-    """To its own tenant alone, over HTTP and on the command line."""
-    slow = answer(platform, "slow", {}, nap=0.3)
-    found = platform.http.get("/v1/calls", params={"function": "traced.slow", "kept": "slow"}).json()
-    assert [call["id"] for call in found["calls"]] == [slow["id"]]
-    assert found["unanswered"] == []
-    said = platform.cli("explain", slow["id"]).stdout
+    """To its own tenant alone, over HTTP and on the command line. On a busy machine a call may spend its time on
+    anything else: then another one is made.
+    """
+
+    def explained() -> tuple[str, str] | None:
+        made: str = answer(platform, "slow", {}, nap=0.3)["id"]
+        said = platform.cli("explain", made).stdout
+        return (made, said) if "the function's own code" in said else None
+
+    slow, said = wait_until(explained, "the function's own code took a notable part of a call")
     assert "traced.slow@v" in said
-    assert "the function's own code" in said
-    assert slow["id"] in platform.cli("calls", "--kept", "slow").stdout
-    assert stranger.get(f"/v1/calls/{slow['id']}/explanation").status_code == 404
-    assert slow["id"] not in [call["id"] for call in stranger.get("/v1/calls").json()["calls"]]
+    found = platform.http.get("/v1/calls", params={"function": "traced.slow", "kept": "slow"}).json()
+    assert found["calls"][0]["id"] == slow
+    assert slow in platform.cli("calls", "--kept", "slow").stdout
+    assert stranger.get(f"/v1/calls/{slow}/explanation").status_code == 404
+    assert slow not in [call["id"] for call in stranger.get("/v1/calls").json()["calls"]]
 
 
 def test_a_refused_call_is_explained_by_the_id_in_its_error(platform: Platform) -> None:
@@ -116,8 +121,13 @@ def test_a_jobs_trace_is_linked_to_the_request_that_stored_it(platform: Platform
     job = platform.http.post(
         "/v1/functions/traced.inner/calls", json={"input": {}}, headers={"prefer": "respond-async", **ASKED}
     ).json()["id"]
-    platform.cli("job", "get", job, "--wait", "30")
-    run = platform.http.get(f"/v1/calls/{job}/explanation").raise_for_status().json()["id"]
+
+    def kept_run() -> str:
+        explained = platform.http.get(f"/v1/calls/{job}/explanation")
+        found: str = explained.json()["id"] if explained.status_code == 200 else ""
+        return found
+
+    run = wait_until(kept_run, "the job has run, which is kept")
     root = root_of(collector, run)
     assert (root.trace_id, root.links, root.attributes["faas.trigger"]) == (own_trace_id(run), (TRACE,), "pubsub")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,7 +151,10 @@ class FakeCalls:
         return found
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
-        return [node for node in self.listed if tenant in (None, node["tenant"])]
+        return list(self.each_container(tenant))
+
+    def each_container(self, tenant: str | None) -> Iterator[dict[str, Any]]:
+        return (node for node in self.listed if tenant in (None, node["tenant"]))
 
     def nodes(self) -> list[dict[str, Any]]:
         return [{"node": "fake", "blanks": {}, "slices": [], "containers": len(self.listed)}]

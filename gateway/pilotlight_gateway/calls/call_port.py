@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -169,6 +169,10 @@ class CallPort(Protocol):
         """A tenant's containers (None: of all tenants) as the nodes last reported them."""
         ...
 
+    def each_container(self, tenant: str | None) -> Iterator[dict[str, Any]]:
+        """The same one by one: whoever wants all of a large fleet lets others have a turn meanwhile."""
+        ...
+
     def nodes(self) -> list[dict[str, Any]]:
         """The nodes' last reports: slices, blanks, and the number of containers."""
         ...
@@ -192,6 +196,7 @@ class RelayedCalls:
         self.cancel = calls.cancel
         self.status = calls.status
         self.containers = calls.containers
+        self.each_container = calls.each_container
         self.nodes = calls.nodes
         self.ready = calls.ready
         self.statistics = calls.statistics

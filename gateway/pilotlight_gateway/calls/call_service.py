@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from mypy_extensions import mypyc_attr
@@ -99,6 +99,9 @@ class CallService:
 
     def containers(self, tenant: str | None) -> list[dict[str, Any]]:
         return self._fleet.containers(tenant, self._origins.clock())
+
+    def each_container(self, tenant: str | None) -> Iterator[dict[str, Any]]:
+        return self._fleet.each_container(tenant, self._origins.clock())
 
     def nodes(self) -> list[dict[str, Any]]:
         return self._fleet.nodes(self._origins.clock())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -105,20 +105,22 @@ class FleetView:
         """A tenant's containers (None: all), with their node and breakers: their own, their version's, and how
         many tenants' breakers for the version are open.
         """
+        return list(self.each_container(tenant, at))
+
+    def each_container(self, tenant: str | None, at: float) -> Iterator[dict[str, Any]]:
+        """The same one by one, as of `at`: of thousands each is a few microseconds, in which nothing else goes on."""
         breakers = self._fresh_reports(at)
         shut = Counter(version for (version, _, of), report in breakers.items() if of and report.state != "closed")
-        return [
-            {
-                **msgspec.structs.asdict(container),
-                "node": report.node,
-                "sandbox": report.sandbox,
-                "engine": msgspec.structs.asdict(container.engine) if container.engine is not None else None,
-                **_breaker(container, breakers, shut),
-            }
-            for report in self.reports(at)
-            for container in report.containers
-            if tenant in (None, container.tenant) and container.state is not ContainerState.GONE
-        ]
+        for report in self.reports(at):
+            for container in report.containers:
+                if tenant in (None, container.tenant) and container.state is not ContainerState.GONE:
+                    yield {
+                        **msgspec.structs.asdict(container),
+                        "node": report.node,
+                        "sandbox": report.sandbox,
+                        "engine": msgspec.structs.asdict(container.engine) if container.engine is not None else None,
+                        **_breaker(container, breakers, shut),
+                    }
 
     def nodes(self, at: float) -> list[dict[str, Any]]:
         return [

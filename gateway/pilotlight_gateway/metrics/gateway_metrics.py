@@ -16,6 +16,7 @@ from pilotlight_core.host.metrics.histogram import FIRST_CHUNK_SECONDS, SECONDS,
 from pilotlight_core.host.metrics.metric_families import histogram, histogram_by
 from pilotlight_core.model.errors import CODES, PLATFORMS_FAULT
 from pilotlight_core.model.messages.seeing.tallies import STAGES
+from pilotlight_core.model.tracing.trace_context import own_trace_id
 
 OK = ("ok", "")
 SHORTEST = SECONDS[0]
@@ -70,6 +71,12 @@ class GatewayMetrics:
         """Show the trace of a call that was counted beside its duration; `at`: unix seconds."""
         observed = self.failed_duration if failed else self.duration
         observed.note_exemplar(total_ms / 1000, trace_id, at)
+
+    def note_sampled(self, total_ms: float, call_id: str, at: float) -> None:
+        """As `note_exemplar`, of a call that was sampled and began its trace, and of few of many."""
+        seconds = total_ms / 1000
+        if self.duration.wants_exemplar(seconds, at):
+            self.duration.note_exemplar(seconds, own_trace_id(call_id), at)
 
     def note_level(self, level: str, *, good: bool) -> None:
         """Count a call by one of its function's own service levels."""

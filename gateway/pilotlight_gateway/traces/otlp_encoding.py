@@ -9,21 +9,66 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
+from pilotlight_core.model.tracing.trace_context import TraceContext
 from pilotlight_gateway.traces.span_tree import SCHEMA_URL, AttributeValue, Span
 
-VARINT, FIXED64, BYTES = 0, 1, 2
+VARINT, BYTES = 0, 2
 """Wire types."""
 STATUS_ERROR = 2
 SCOPE = "pilotlight"
+SMALL = tuple([bytes([number]) for number in range(128)])
+"""The varints of one byte."""
+TIMES = struct.Struct("<BQBQ")
+"""The fields 7 and 8 of a span, with their tags: its begin and its end."""
+FLOAT = struct.Struct("<Bd")
+BEGIN, END = 7 << 3 | 1, 8 << 3 | 1
+REPEATED_ATTRIBUTES, SHORT = 2_048, 64
+"""So many attributes with values of so many characters are not written anew each time."""
 
 
 def export_request(spans: Iterable[Span], resource: Mapping[str, AttributeValue]) -> bytes:
     """The body of one request: `spans`, all of one `resource`."""
-    scope_spans = _message(1, _text(1, SCOPE)) + b"".join(_message(2, _span(span)) for span in spans)
-    scope_spans += _text(3, SCHEMA_URL)
-    resource_spans = _message(1, _attributes(1, resource)) + _message(2, scope_spans) + _text(3, SCHEMA_URL)
-    return _message(1, resource_spans)
+    return request_of([span_message(span) for span in spans], resource)
+
+
+def request_of(spans: Iterable[bytes], resource: Mapping[str, AttributeValue]) -> bytes:
+    """The same of spans as `span_message` writes them."""
+    scope_spans = b"".join([message(1, text(1, SCOPE)), *spans, text(3, SCHEMA_URL)])
+    resource_spans = message(1, _attributes(1, resource)) + message(2, scope_spans) + text(3, SCHEMA_URL)
+    return message(1, resource_spans)
+
+
+def span_message(span: Span) -> bytes:
+    """A span, as the field of what has several."""
+    parts = [
+        b"\x0a\x10", bytes.fromhex(span.trace_id), b"\x12\x08", bytes.fromhex(span.span_id),
+        named_span(span.name, span.kind, span.trace_state), TIMES.pack(BEGIN, span.begin_ns, END, span.end_ns),
+        _attributes(9, span.attributes),
+    ]  # fmt: skip
+    if span.parent:
+        parts.append(_data(4, bytes.fromhex(span.parent)))
+    parts += [link_message(link) for link in span.links]
+    if span.error:
+        parts.append(message(15, text(2, span.error) + _tag(3, VARINT) + SMALL[STATUS_ERROR]))
+    return message(2, b"".join(parts))
+
+
+def link_message(link: TraceContext) -> bytes:
+    """A link to another span, as the field of a span."""
+    ids = b"\x0a\x10" + bytes.fromhex(link.trace_id) + b"\x12\x08" + bytes.fromhex(link.span_id)
+    return message(13, ids + text(3, link.state))
+
+
+def named_span(name: str, kind: int, trace_state: str) -> bytes:
+    """The fields of a span that say what it is."""
+    return text(3, trace_state) + text(5, name) + _tag(6, VARINT) + SMALL[kind]
+
+
+def attribute(field: int, name: str, value: AttributeValue) -> bytes:
+    """An attribute, as this field."""
+    return message(field, text(1, name) + message(2, _any_value(value)))
 
 
 def rejected_spans(answer: bytes) -> int:
@@ -39,68 +84,55 @@ def rejected_spans(answer: bytes) -> int:
     return 0
 
 
-def _span(span: Span) -> bytes:
-    parts = [
-        _bytes(1, bytes.fromhex(span.trace_id)),
-        _bytes(2, bytes.fromhex(span.span_id)),
-        _text(3, span.trace_state),
-        _bytes(4, bytes.fromhex(span.parent)),
-        _text(5, span.name),
-        _number(6, span.kind),
-        _tag(7, FIXED64) + struct.pack("<Q", span.begin_ns),
-        _tag(8, FIXED64) + struct.pack("<Q", span.end_ns),
-        _attributes(9, span.attributes),
-    ]
-    parts += [
-        _message(
-            13, _bytes(1, bytes.fromhex(link.trace_id)) + _bytes(2, bytes.fromhex(link.span_id)) + _text(3, link.state)
-        )
-        for link in span.links
-    ]
-    if span.error:
-        parts.append(_message(15, _text(2, span.error) + _number(3, STATUS_ERROR)))
-    return b"".join(parts)
+repeated_attribute = lru_cache(REPEATED_ATTRIBUTES, typed=True)(attribute)
+"""The same, kept for the next time: nearly all are those of the calls before."""
 
 
 def _attributes(field: int, attributes: Mapping[str, AttributeValue]) -> bytes:
     return b"".join(
-        _message(field, _text(1, name) + _message(2, _any_value(value))) for name, value in attributes.items()
+        [
+            repeated_attribute(field, name, value)
+            if not isinstance(value, str) or len(value) <= SHORT
+            else attribute(field, name, value)
+            for name, value in attributes.items()
+        ]
     )
 
 
 def _any_value(value: AttributeValue) -> bytes:
     if isinstance(value, bool):
-        return _tag(2, VARINT) + _varint(value)
+        return _tag(2, VARINT) + varint(value)
     if isinstance(value, int):
-        return _tag(3, VARINT) + _varint(value)
+        return _tag(3, VARINT) + varint(value)
     if isinstance(value, float):
-        return _tag(4, FIXED64) + struct.pack("<d", value)
+        return FLOAT.pack(4 << 3 | 1, value)
     data = value.encode(errors="replace")
-    return _tag(1, BYTES) + _varint(len(data)) + data
+    return _tag(1, BYTES) + varint(len(data)) + data
 
 
-def _message(field: int, body: bytes) -> bytes:
-    return _tag(field, BYTES) + _varint(len(body)) + body
+def message(field: int, body: bytes) -> bytes:
+    """A message, or a string of bytes, as this field."""
+    return _tag(field, BYTES) + varint(len(body)) + body
 
 
-def _bytes(field: int, data: bytes) -> bytes:
-    return _message(field, data) if data else b""
+def _data(field: int, data: bytes) -> bytes:
+    return message(field, data) if data else b""
 
 
-def _text(field: int, text: str) -> bytes:
-    return _bytes(field, text.encode(errors="replace"))
-
-
-def _number(field: int, number: int) -> bytes:
-    return _tag(field, VARINT) + _varint(number) if number else b""
+def text(field: int, value: str) -> bytes:
+    """A string; b"" if it is empty."""
+    return _data(field, value.encode(errors="replace"))
 
 
 def _tag(field: int, wire: int) -> bytes:
-    return _varint(field << 3 | wire)
+    return SMALL[field << 3 | wire]  # no field here has a number beyond 15
 
 
-def _varint(number: int) -> bytes:
-    number &= 2**64 - 1  # a negative one is written as its complement
+def varint(number: int) -> bytes:
+    """A whole number; a negative one is written as its complement."""
+    if 0 <= number < 128:
+        return SMALL[number]
+    number &= 2**64 - 1
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)

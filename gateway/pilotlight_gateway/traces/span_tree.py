@@ -16,11 +16,12 @@ it has none. No attribute has a payload, or what a function has said.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from pilotlight_core.model.tracing.kept_call import WELL, CallTrigger, KeptCall, KeptWhy
 from pilotlight_core.model.tracing.trace_context import (
     EXECUTE,
+    OTHERS,
     ROOT,
     TraceContext,
     parse_traceparent,
@@ -42,11 +43,15 @@ TOKENS = {
 GENERATES = "generate_content"
 """`gen_ai.operation.name`: the platform does not know which kind of generation a function does."""
 
+RUNS = "execute"
+"""The stage below whose span those of the function's code are."""
+OF_STEPS, MOST_STEPS = 256, 32
+"""Places of the spans of steps, behind those of all stages that a call may have; and of the steps of one start."""
+
 AttributeValue = str | bool | int | float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True):
     """One span. Instants are unix nanoseconds."""
 
     trace_id: str
@@ -56,7 +61,7 @@ class Span:
     kind: int = INTERNAL
     begin_ns: int
     end_ns: int
-    attributes: dict[str, AttributeValue] = field(default_factory=dict)
+    attributes: dict[str, AttributeValue] = {}
     error: str = ""
     """The code of a failure; "": it ended well."""
     links: tuple[TraceContext, ...] = ()
@@ -67,13 +72,13 @@ def spans_of(call: KeptCall) -> list[Span]:
     """The spans of a call, its root first."""
     root = _root(call)
     spans, segments = [root], segments_of(call)
-    executes = [segment for segment in segments if segment.name == EXECUTE]
+    executes = [segment for segment in segments if segment.name == RUNS]
     for index, segment in enumerate(segments):
         # The function's own spans are below the last one, whose id it knows.
-        is_last = not executes or segment is executes[-1]
-        name = segment.name if segment.name == EXECUTE and is_last else f"{index}/{segment.name}"
-        span = _stage(call, root, segment, span_id_of(call.id, name))
-        spans += [span, *(_step(call, span, step, f"{index}/{segment.name}") for step in segment.steps)]
+        is_last = segment.name == RUNS and segment is executes[-1]
+        span = _stage(call, root, segment, span_id_of(call.id, EXECUTE if is_last else OTHERS + index))
+        first = OF_STEPS + index * MOST_STEPS
+        spans += [span, *(_step(call, span, step, first + number) for number, step in enumerate(segment.steps))]
     return spans
 
 
@@ -143,10 +148,10 @@ def _stage(call: KeptCall, root: Span, segment: CallSegment, span_id: str) -> Sp
     error = ""
     if tried is not None:
         found |= {"faas.instance": tried.container, "pilotlight.node": tried.node}
-        ends_attempt = segment.name == (EXECUTE if tried.execute > 0.0 else "transport")
+        ends_attempt = segment.name == (RUNS if tried.execute > 0.0 else "transport")
         if ends_attempt and tried.outcome not in ("", WELL):
             error = tried.outcome
-    if segment.name == EXECUTE:
+    if segment.name == RUNS:
         found |= {"pilotlight.batch_size": call.batch_size} | _tokens(call)
     return Span(
         trace_id=root.trace_id,
@@ -157,7 +162,7 @@ def _stage(call: KeptCall, root: Span, segment: CallSegment, span_id: str) -> Sp
         end_ns=_at(call, segment.begin_ms + segment.ms),
         attributes=_filled(found),
         error=error,
-        links=_mates_of(segment) if segment.name == EXECUTE else (),
+        links=_mates_of(segment) if segment.name == RUNS else (),
         trace_state=root.trace_state,
     )
 
@@ -168,10 +173,10 @@ def _mates_of(segment: CallSegment) -> tuple[TraceContext, ...]:
     return tuple([found for each in mates if (found := parse_traceparent(each)) is not None])
 
 
-def _step(call: KeptCall, start: Span, step: SegmentStep, place: str) -> Span:
+def _step(call: KeptCall, start: Span, step: SegmentStep, place: int) -> Span:
     return Span(
         trace_id=start.trace_id,
-        span_id=span_id_of(call.id, f"{place}/{step.name}"),
+        span_id=span_id_of(call.id, place),
         parent=start.span_id,
         name=step.name,
         begin_ns=_at(call, step.begin_ms),

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from itertools import islice
 
 import structlog
 
@@ -14,11 +15,14 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
+from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledKind, SampledRecord, SampledTimes
+from pilotlight_gateway.traces.kept_calls import AnyKept
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 
 SEND_EVERY_S = 2.0
-BATCHES_AT_ONCE = 4
-"""Messages of one turn: what is beyond waits for the next, and drops the oldest when there is too much."""
+BATCHES_AT_ONCE = 16
+"""Messages of one turn, between which calls go on: what is beyond waits for the next, and drops the oldest when there
+is too much."""
 ANSWER_S = 0.5
 """For the other gateways to say what they keep."""
 MOST_ASKED = 200
@@ -52,7 +56,9 @@ class TraceExchange:
                 yield
             finally:
                 sending.cancel()
-                self._send()
+                for _ in range(BATCHES_AT_ONCE):
+                    if not self._send():
+                        break
 
     async def find(self, asked: AskKept) -> tuple[list[KeptCall], list[str]]:
         """The kept calls of a tenant at all gateways, the newest first; and the gateways that did not answer."""
@@ -85,23 +91,28 @@ class TraceExchange:
         while True:
             await asyncio.sleep(SEND_EVERY_S)
             try:
-                self._send()
+                for _ in range(BATCHES_AT_ONCE):
+                    if not self._send():
+                        break
+                    await asyncio.sleep(0)
             except Exception:  # what is kept is worth less than the calls that go on
                 log.exception("kept calls were not sent")
 
-    def _send(self) -> None:
-        for _ in range(BATCHES_AT_ONCE):
-            if not (calls := self._keeper.take_unsent(MOST_OF_BATCH)):
-                return
-            try:
+    def _send(self) -> bool:
+        """Send the oldest; whether there may be more."""
+        calls = self._keeper.take_unsent(MOST_OF_BATCH)
+        try:
+            if calls:
                 self._send_batch(calls)
-            except BusError as error:  # they are told of here all the same
-                log.debug("kept calls were not sent", calls=len(calls), error=str(error))
+        except BusError as error:  # they are told of here all the same
+            log.debug("kept calls were not sent", calls=len(calls), error=str(error))
+            return False
+        return len(calls) == MOST_OF_BATCH
 
-    def _send_batch(self, calls: tuple[KeptCall, ...]) -> None:
+    def _send_batch(self, calls: tuple[AnyKept, ...]) -> None:
         """In as many messages as it takes: what functions and nodes name of a call may be long."""
-        batch, half = TraceBatch(gateway=self._gateway, calls=calls), len(calls) // 2
-        if calls and not self._fits(subjects.traces(self._region), batch):
+        half = len(calls) // 2
+        if calls and not self._fits(subjects.traces(self._region), batch_of(calls, self._gateway)):
             self._send_batch(calls[:half])
             self._send_batch(calls[half:] if half else ())
 
@@ -114,15 +125,26 @@ class TraceExchange:
         return True
 
 
+def batch_of(calls: Iterable[AnyKept], gateway: str) -> TraceBatch:
+    """A message with these: sampled ones by what they have in common, which stands there once."""
+    whole: list[KeptCall] = []
+    groups: dict[int, tuple[SampledKind, list[SampledTimes]]] = {}
+    for call in calls:
+        if isinstance(call, SampledRecord):
+            kind = call.kind
+            if (group := groups.get(id(kind))) is None:
+                group = groups[id(kind)] = (kind, [])
+            group[1].append(call.times)
+        else:
+            whole.append(call)
+    sampled = tuple([SampledGroup(kind, tuple(times)) for kind, times in groups.values()])
+    return TraceBatch(gateway=gateway, calls=tuple(whole), sampled=sampled)
+
+
 def kept_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:
     """What a gateway keeps of what is asked for, the newest first."""
     if asked.call_id:
         known = keeper.calls.find(asked.tenant, asked.call_id)
         return [] if known is None else [known]
-    found: list[KeptCall] = []
-    for call in keeper.calls.of_tenant(asked.tenant):
-        if len(found) >= min(asked.limit, MOST_ASKED):
-            break
-        if asked.function in ("", call.function) and asked.kept in ("", call.kept.value):
-            found.append(call)
-    return found
+    found = keeper.calls.of_tenant(asked.tenant, asked.function, asked.kept)
+    return list(islice(found, min(asked.limit, MOST_ASKED)))

@@ -23,14 +23,20 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_gateway.traces.otlp_encoding import export_request, rejected_spans
-from pilotlight_gateway.traces.span_tree import AttributeValue, spans_of
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_gateway.traces.otlp_encoding import rejected_spans, request_of
+from pilotlight_gateway.traces.sampled_encoding import SpanForms
+from pilotlight_gateway.traces.span_tree import AttributeValue
 
 PATH = "/v1/traces"
 MOST_WAITING = 8_192
 """Calls that wait for the collector."""
-AT_ONCE = 64
-"""Calls of one request: about 500 spans, 100 kB."""
+AT_ONCE, WHOLE = 512, 8
+"""Calls of one request: about 700 kB, where collectors take some MB. A whole one, of which more is told, counts as
+eight."""
+GATHERED_S = 0.1
+"""Requests are as large as they may be, since each costs as much as some hundred calls: what a gateway tells comes in
+several messages."""
 TRIES = 5
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
 ANSWER_S = 10.0
@@ -79,7 +85,8 @@ class TraceExporter:
         self._headers = {**headers, "content-type": "application/x-protobuf"}
         self._region = region
         self._client = HttpClient(connections=1, ca_file=ca_file, timeout=ANSWER_S, follow_redirects=False)
-        self._waiting: deque[KeptCall] = deque()
+        self._waiting: deque[KeptCall | SampledRecord] = deque()
+        self._forms = SpanForms()
         self._has_some = asyncio.Event()
         self._counts = Counter[str]()
         self._resource: dict[str, AttributeValue] = {"service.name": "pilotlight", "pilotlight.region": region}
@@ -99,6 +106,8 @@ class TraceExporter:
     def take(self, batch: TraceBatch) -> None:
         """Export these calls, in their turn."""
         self._waiting.extend(batch.calls)
+        for group in batch.sampled:
+            self._waiting.extend([SampledRecord(group.kind, times) for times in group.calls])
         while len(self._waiting) > MOST_WAITING:
             self._waiting.popleft()
             self._counts["crowded"] += 1
@@ -109,17 +118,27 @@ class TraceExporter:
         async with self._bus.listening({subjects.traces(self._region): self._on_batch}):
             while True:
                 await self._has_some.wait()
+                await asyncio.sleep(GATHERED_S)
                 while self._waiting:
-                    calls = [self._waiting.popleft() for _ in range(min(AT_ONCE, len(self._waiting)))]
-                    await self._export(calls)
+                    await self._export(self._next_calls())
                 self._has_some.clear()
+
+    def _next_calls(self) -> list[KeptCall | SampledRecord]:
+        """Those of the next request."""
+        taken: list[KeptCall | SampledRecord] = []
+        room = AT_ONCE
+        while self._waiting and room > 0:
+            call = self._waiting.popleft()
+            room -= 1 if isinstance(call, SampledRecord) else WHOLE
+            taken.append(call)
+        return taken
 
     def _on_batch(self, _: str, message: object, __: str) -> None:
         if isinstance(message, TraceBatch):
             self.take(message)
 
-    async def _export(self, calls: list[KeptCall]) -> None:
-        body = await asyncio.to_thread(_body_of, calls, self._resource)
+    async def _export(self, calls: list[KeptCall | SampledRecord]) -> None:
+        body = await asyncio.to_thread(self._body_of, calls)
         result = "unreachable"
         for number in range(TRIES):
             if number:
@@ -150,11 +169,10 @@ class TraceExporter:
             self._log_trouble("the collector has not taken all spans", rejected=rejected)
         return "exported", False
 
+    def _body_of(self, calls: list[KeptCall | SampledRecord]) -> bytes:
+        return request_of(self._forms.messages(calls), self._resource)
+
     def _log_trouble(self, what: str, **more: object) -> None:
         if self._failures % SAID_EVERY == 0:
             log.warning(what, endpoint=self._endpoint, **more)
         self._failures += 1
-
-
-def _body_of(calls: list[KeptCall], resource: Mapping[str, AttributeValue]) -> bytes:
-    return export_request([span for call in calls for span in spans_of(call)], resource)

@@ -33,13 +33,14 @@ from pilotlight_core.model.tracing.kept_call import (
     KeptCall,
     KeptWhy,
 )
-from pilotlight_core.model.tracing.trace_context import ROOT, own_trace_id, parse_traceparent, span_id_of
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.traces.keep_rates import ASKED_PER_S, FAILED_PER_S, KeepRate
-from pilotlight_gateway.traces.kept_calls import KeptCalls
+from pilotlight_gateway.traces.kept_calls import AnyKept, KeptCalls
+from pilotlight_gateway.traces.sampled_kinds import SampledKinds, is_ordinary
 
 SLOW_MS = 10_000.0
 """Of a function of which nothing else is known."""
@@ -93,12 +94,13 @@ class TraceKeeper:
         """By version."""
         self._forget_at = clock() + FORGET_AFTER_S
         self._asked, self._failed = KeepRate(ASKED_PER_S), KeepRate(failed_per_s)
-        self.calls = KeptCalls()
+        self._kinds = SampledKinds(sampler.threshold)
+        self.calls = KeptCalls(gateway=gateway)
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
-        self.note_exemplar: Callable[[KeptCall], None] = lambda _: None
+        self.note_exemplar: Callable[[AnyKept], None] = lambda _: None
         """For the histograms of durations."""
-        self._unsent: deque[KeptCall] = deque()
+        self._unsent: deque[AnyKept] = deque()
         self._counts = Counter[KeptWhy]()
         self._left_out = Counter[str]()
 
@@ -110,6 +112,10 @@ class TraceKeeper:
         if total_ms < self._slow_ms.get(call.version.id, 0.0) and not call.traceparent and not call.link:
             return
         slow_ms = self._slow_of(call)
+        # And of nearly every one that is kept this.
+        if call.traceparent == SAMPLED_HERE and total_ms < slow_ms and is_ordinary(call, result, stages):
+            self._hold(self._kinds.sampled(call, result, stages, total_ms, slow_ms, self._wall_ns()))
+            return
         if (why := self._why(call, slow=total_ms >= slow_ms)) is not None:
             self._keep(_ended_well(self._begin(call, why, total_ms, slow_ms), result, stages))
 
@@ -164,7 +170,7 @@ class TraceKeeper:
 
     # -- what is told --------------------------------------------------------------------------------------------
 
-    def take_unsent(self, most: int) -> tuple[KeptCall, ...]:
+    def take_unsent(self, most: int) -> tuple[AnyKept, ...]:
         """What was kept since it was last taken, the oldest first."""
         unsent = self._unsent
         return tuple([unsent.popleft() for _ in range(min(most, len(unsent)))])
@@ -197,9 +203,9 @@ class TraceKeeper:
         tenant, at = call.tenant, self._clock()
         if slow and self._failed.takes(tenant, at):
             return KeptWhy.SLOW
+        if call.traceparent == SAMPLED_HERE:
+            return KeptWhy.SAMPLED
         came = parse_traceparent(call.traceparent) if call.traceparent else None
-        if came is not None and came.span_id == span_id_of(call.call_id, ROOT):
-            return KeptWhy.SAMPLED  # it began the trace, and was drawn here
         link = parse_traceparent(call.link) if call.link else None
         if (came is not None and came.sampled) or (link is not None and link.sampled):
             return KeptWhy.ASKED if self._asked.takes(tenant, at) else None
@@ -227,11 +233,10 @@ class TraceKeeper:
     def _begin(self, call: PreparedCall, why: KeptWhy, total_ms: float, slow_ms: float) -> KeptCall:
         """What is known of a call before its end."""
         came = parse_traceparent(call.traceparent) if call.traceparent else None
-        begins = came is None or came.span_id == span_id_of(call.call_id, ROOT)
         return KeptCall(
             id=call.call_id,
             trace_id=own_trace_id(call.call_id) if came is None else came.trace_id,
-            parent_span="" if came is None or begins else came.span_id,
+            parent_span="" if came is None else came.span_id,
             state="" if came is None else came.state,
             link=call.link,
             threshold=self._sampler.threshold if why is KeptWhy.SAMPLED else "",
@@ -252,10 +257,13 @@ class TraceKeeper:
         )
 
     def _keep(self, call: KeptCall) -> None:
-        self._counts[call.kept] += 1
-        self.note_exemplar(call)
         if call.kept is KeptWhy.SLOW:
             self.tell_slow(call)
+        self._hold(call)
+
+    def _hold(self, call: AnyKept) -> None:
+        self._counts[call.kept] += 1
+        self.note_exemplar(call)
         self.calls.add(call)
         self._unsent.append(call)
         if len(self._unsent) > MOST_UNSENT:

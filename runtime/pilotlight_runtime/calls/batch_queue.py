@@ -9,13 +9,14 @@ import itertools
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import msgspec
 
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_core.model.spec import Batching, FunctionSpec
 from pilotlight_core.model.tracing.kept_call import MOST_MATES
-from pilotlight_core.model.tracing.trace_context import context_within, parse_traceparent
+from pilotlight_core.model.tracing.trace_context import context_within, is_sampled
 from pilotlight_core.model.values import decode_opaque
 from pilotlight_runtime.calls.batching import BatchFormer, item_cost
 from pilotlight_runtime.calls.slot_table import AcceptedCall
@@ -23,6 +24,8 @@ from pilotlight_runtime.guest.frames import MAX_FRAME, BatchResult
 
 SLOW_MS = 1_000.0
 """Of a function that names no level."""
+RUNNING_MATES = 1_024
+"""Whose traceparents are kept for the rest of their batch."""
 BATCH_BYTES = MAX_FRAME * 3 // 4
 """The inputs of one batch together must fit one frame."""
 
@@ -161,12 +164,17 @@ def traced_mates(
     Most calls are fast, end well and belong to no trace that is wanted: of those nothing is told, and nothing is made.
     `took_ms`: at this node; `level_ms`: of its function.
     """
-    came = call.run.traceparent
-    asked = bool(came) and (found := parse_traceparent(came)) is not None and found.sampled
+    asked = is_sampled(call.run.traceparent)
     if not asked and outcome is Outcome.OK and took_ms < (SLOW_MS if level_ms is None else level_ms):
         return ()
     others = [each for each in batch if each is not call]
-    return tuple([context_within(each.call_id, each.run.traceparent).header for each in others[:MOST_MATES]])
+    return tuple([_execution_of(each.call_id, each.run.traceparent) for each in others[:MOST_MATES]])
+
+
+@lru_cache(RUNNING_MATES)
+def _execution_of(call_id: str, traceparent: str) -> str:
+    """The traceparent of the span of a call's execution, of which each other call of its batch is told."""
+    return context_within(call_id, traceparent).header
 
 
 def _that_fit(items: list[AcceptedCall]) -> int:

@@ -11,7 +11,7 @@ import pytest
 from pilotlight_core.model.errors import BadOutput, ContainerDied, FunctionRaised
 from pilotlight_core.model.messages.call_messages import Run
 from pilotlight_core.model.spec import Priority, VersionRecord
-from pilotlight_core.model.tracing.trace_context import root_context
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.bodies.byte_budget import ByteBudget
 from pilotlight_gateway.calls.call_fake import FakeCalls
@@ -119,7 +119,7 @@ async def test_what_becomes_of_a_run_is_told_and_so_is_its_trace(world: World) -
         calls = replace(calls_of(world, fake), sampler=TraceSampler(1.0), sinks=(told,))
         record = job(version=version.id, method=next(iter(version.spec.methods)).name, traceparent=link)
         call = await calls.prepare(record, Chosen(version, None, NAMED), b"\x80", 300.0, CallUsage(), start_hook)
-        assert (call.link, call.traceparent) == (link, root_context(call.call_id, sampled=True).header)
+        assert (call.link, call.traceparent) == (link, SAMPLED_HERE)
         with contextlib.suppress(FunctionRaised):
             await calls.run(call)
     assert (len(told.ended), [(one.code, one.detail) for one in told.failed]) == (1, [("function_raised", "")])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptWhy
-from pilotlight_core.model.tracing.trace_context import EXECUTE, ROOT, context_within, span_id_of
-from pilotlight_gateway.traces.span_tree import CONSUMER, SERVER, Span, spans_of
+from pilotlight_core.model.tracing.trace_context import ROOT, context_within, span_id_of
+from pilotlight_gateway.traces.span_tree import CONSUMER, RUNS, SERVER, Span, spans_of
 from tests.builders.kept import AT_NS, CALL_ID, STAGES, kept_call
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -40,7 +40,7 @@ def test_its_attributes_have_the_names_that_others_use() -> None:
         "pilotlight.tenant": "acme",
     } == said  # fmt: skip
     assert "error.type" not in said
-    (execute,) = [span for span in spans if span.name == EXECUTE]
+    (execute,) = [span for span in spans if span.name == RUNS]
     assert execute.attributes["gen_ai.usage.output_tokens"] == 40
 
 
@@ -53,7 +53,7 @@ def test_spans_of_the_functions_own_code_are_below_its_execution() -> None:
     died = KeptAttempt(container="c0", outcome="died", queue=1.0, execute=10.0)
     last = kept_call().attempts[0]
     spans = spans_of(kept_call(attempts=(died, last), stages=STAGES | {"queue": 41.0, "execute": 160.0}))
-    executes = [span for span in spans if span.name == EXECUTE]
+    executes = [span for span in spans if span.name == RUNS]
     assert [span.span_id == context_within(CALL_ID, "").span_id for span in executes] == [False, True]
     assert [span.error for span in executes] == ["died", ""]
     assert {span.parent for span in executes} == {spans[0].span_id}
@@ -82,9 +82,9 @@ def test_the_execution_of_a_batch_is_linked_to_those_of_the_other_calls() -> Non
     mate = context_within("call_other", "")
     attempts = (died, structs.replace(last, mates=(PARENT, mate.header)))
     spans = spans_of(kept_call(attempts=attempts, stages=STAGES | {"queue": 41.0, "execute": 160.0}))
-    linked = [[link.header for link in span.links] for span in spans if span.name == EXECUTE]
+    linked = [[link.header for link in span.links] for span in spans if span.name == RUNS]
     assert linked == [[], [PARENT, mate.header]]
-    assert not any(span.links for span in spans if span.name != EXECUTE)
+    assert not any(span.links for span in spans if span.name != RUNS)
 
 
 def test_what_vendors_know_of_a_trace_is_passed_on() -> None:

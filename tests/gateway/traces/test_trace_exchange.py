@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from pilotlight_core.bus import Bus, MessageTooLarge
+from pilotlight_core.bus import Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
-from pilotlight_core.model.messages.scheduling import AskKept, KeptTold, TraceBatch
+from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.messages.wire import encode
+from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledRecord
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
-from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, kept_of
+from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, batch_of, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
-from tests.builders.kept import kept_call
+from tests.builders.kept import kept_call, sampled_call
 
 
 def keeping(*ids: str, **more: str) -> TraceKeeper:
@@ -76,6 +77,36 @@ async def test_what_is_kept_goes_to_the_duties(bus: Bus) -> None:
             assert await got.get() == TraceBatch(gateway="g1", calls=(kept_call(),))
 
 
+def test_ordinary_calls_go_by_what_they_have_in_common() -> None:
+    """Which stands in the message once, beside the whole ones; the answer to who asks has them whole."""
+    first, second, other = sampled_call(), sampled_call(id="call_2"), sampled_call(id="call_3", container="c2")
+    second = SampledRecord(first.kind, second.times)
+    assert batch_of((first, kept_call(), other, second), "g1") == TraceBatch(
+        gateway="g1", calls=(kept_call(),),
+        sampled=(SampledGroup(first.kind, (first.times, second.times)), SampledGroup(other.kind, (other.times,))),
+    )  # fmt: skip
+    keeper = keeping()
+    keeper._hold(first)
+    assert kept_of(keeper, AskKept(tenant="acme", function="acme:shop.rank", kept="sampled")) == [first.whole("")]
+    assert kept_of(keeper, AskKept(tenant="acme", call_id=first.id)) == [first.whole("")]
+    assert kept_of(keeper, AskKept(tenant="acme", function="acme:shop.other")) == []
+
+
+async def test_all_that_waits_is_sent_and_a_bus_that_is_down_costs_one_message() -> None:
+    """Some thousand calls a second may be kept."""
+    keeper, bus = keeping(), SmallBus(2**20)
+    for number in range(3 * MOST_OF_BATCH):
+        keeper._hold(sampled_call(id=f"call_{number}"))
+    one = TraceExchange(cast("Bus", bus), keeper, lambda: (), region="r", gateway="g")
+    bus.is_down = True
+    assert not one._send()
+    bus.is_down = False
+    more = [one._send() for _ in range(3)]
+    assert more == [True, True, False]
+    batches = [batch for batch in bus.sent if isinstance(batch, TraceBatch)]
+    assert sum([len(group.calls) for batch in batches for group in batch.sampled]) == 2 * MOST_OF_BATCH
+
+
 def test_an_answer_has_what_was_asked_for() -> None:
     """By function and by reason; and no more than fits a message."""
     keeper = keeping("call_1", "call_2")
@@ -96,8 +127,11 @@ class SmallBus:
     def __init__(self, most: int) -> None:
         self.most = most
         self.sent: list[TraceBatch | KeptTold] = []
+        self.is_down = False
 
     def publish_nowait(self, _: str, message: TraceBatch | KeptTold) -> None:
+        if self.is_down:
+            raise BusDown("It is away.")
         if len(encode(message)) > self.most:
             raise MessageTooLarge("It does not fit.")
         self.sent.append(message)

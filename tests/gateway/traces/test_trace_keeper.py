@@ -14,7 +14,8 @@ from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.spec import SLO
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.trace_context import own_trace_id, parse_traceparent
+from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
@@ -61,6 +62,11 @@ def ended(kept_by: TraceKeeper, one: PreparedCall, total_ms: float = 10.0, **mor
     result = CallResult(**fields | more)
     kept_by.call_ended(one, result, STAGES, total_ms)
     return kept_by.calls.find(one.tenant, one.call_id)
+
+
+def whole_ones(kept_by: TraceKeeper) -> list[KeptCall]:
+    """What is to be sent, but for ordinary calls."""
+    return [each for each in kept_by.take_unsent(10) if isinstance(each, KeptCall)]
 
 
 def test_an_ordinary_call_is_not_kept() -> None:
@@ -125,6 +131,35 @@ def test_a_sampled_call_began_the_trace() -> None:
     assert (kept.kept, kept.threshold, kept.parent_span, kept.trace_id) == (
         KeptWhy.SAMPLED, "0", "", own_trace_id(ID)
     )  # fmt: skip
+
+
+def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
+    """As any other: what is left out is what all calls of its kind have."""
+    kept_by, one = keeper(1.0), call(traceparent=SAMPLED_HERE)
+    spent = Spent(ns=5, ppm=1, price="h100", batch_size=4)
+    small = ended(kept_by, one, spent=spent, mates=(LAST,))
+    whole = ended(keeper(1.0), one, spent=spent, mates=(LAST,), units={"images": 1})
+    assert whole is not None
+    assert small == msgspec.structs.replace(whole, units={})
+    assert [type(each) for each in kept_by.take_unsent(9)] == [SampledRecord]
+
+
+@pytest.mark.parametrize(
+    ("more", "course"),
+    [
+        ({"traceparent": ASKED}, {}),
+        ({"start_hook": lambda _run, _go: None}, {}),
+        ({}, {"cold_start": {}}),
+        ({}, {"trail": (KeptAttempt(outcome="died"),)}),
+        ({}, {"units": {"images": 1}}),
+        ({}, {"fallback": "shop.rank@v1"}),
+        ({}, {"grant": None}),
+    ],
+)
+def test_what_is_more_than_ordinary_is_kept_whole(more: dict[str, Any], course: dict[str, Any]) -> None:
+    kept_by = keeper(1.0)
+    ended(kept_by, call(**{"traceparent": SAMPLED_HERE} | more), **course)
+    assert [type(each) for each in kept_by.take_unsent(9)] == [KeptCall]
 
 
 def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
@@ -220,7 +255,7 @@ def test_what_its_answer_says_of_a_failed_call_is_added() -> None:
     limit = ReachedLimit(limit="queue_calls", tenant="acme", allowed=5.0)
     kept_by.refused(RefusedAsk("acme", ID, ID), TooMuch("Full.", code="queue_full", limits=(limit,)), 1.0)
     kept_by.refused(RefusedAsk("acme", ID, ID), NotFound("Gone."), 1.0)
-    assert [(each.code, each.limits) for each in kept_by.take_unsent(10)] == [("queue_full", ("queue_calls",))]
+    assert [(each.code, each.limits) for each in whole_ones(kept_by)] == [("queue_full", ("queue_calls",))]
 
 
 def test_what_a_function_or_its_caller_has_written_is_not_kept() -> None:
@@ -229,7 +264,7 @@ def test_what_a_function_or_its_caller_has_written_is_not_kept() -> None:
     kept_by.refused(RefusedAsk("acme", "req_1"), BadInput("name: 'Ada' is no number.", field="name"), 1.0)
     kept_by.refused(RefusedAsk("", "req_2"), Unauthenticated("No key."), 1.0)
     kept_by.refused(RefusedAsk("acme", "req_3"), Unauthenticated("It has expired.", code="key_expired"), 1.0)
-    assert [(each.id, each.detail) for each in kept_by.take_unsent(10)] == [("req_1", "")]
+    assert [(each.id, each.detail) for each in whole_ones(kept_by)] == [("req_1", "")]
 
 
 def test_what_nobody_takes_is_bounded() -> None:

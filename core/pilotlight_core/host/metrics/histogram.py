@@ -10,6 +10,7 @@ SECONDS = (
 """Bounds of buckets."""
 FIRST_CHUNK_SECONDS = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
 """OpenTelemetry's buckets for the time to the first token."""
+EXEMPLAR_S = 1.0
 
 
 class Histogram:
@@ -29,6 +30,11 @@ class Histogram:
     def note_exemplar(self, value: float, trace_id: str, at: float) -> None:
         """Keep the trace of a value that was observed, at a unix second: the last of its bucket, for OpenMetrics."""
         self.exemplars[bisect_left(self.bounds, value)] = (trace_id, value, at)
+
+    def wants_exemplar(self, value: float, at: float) -> bool:
+        """Whether the last trace of a value's bucket is a second old: more often nobody reads them."""
+        last = self.exemplars.get(bisect_left(self.bounds, value))
+        return last is None or at - last[2] >= EXEMPLAR_S
 
     def buckets(self) -> list[tuple[str, float]]:
         """Cumulative counts by upper bound, as Prometheus expects them."""

@@ -11,7 +11,8 @@ neither goes anywhere without the other.
 
 A call that came without one begins a trace of its own, whose id is made of the call's: who knows the one knows the
 other. So nothing is drawn, sent or kept for the calls of which no trace is wanted, which are nearly all of them, and
-every process finds the same ids. The ids of spans are made of the call's too, for the same reason.
+every process finds the same ids. The ids of spans are made of the call's too, for the same reason. Where its trace is
+sampled, two characters say so in the place of a traceparent (`SAMPLED_HERE`), and all else follows.
 """
 
 from __future__ import annotations
@@ -37,9 +38,16 @@ TOKEN = 20
 """Digits at the end of a call's id, in base 36: the second of its making, and 67 random bits."""
 MIXER = 0x9E3779B97F4A7C15F39CC0605CEDC835
 """An odd number: multiplied by it modulo 2**128 no two ids become one, and the upper bits are filled."""
-MASK_128, MASK_56 = 2**128 - 1, 2**56 - 1
-ROOT, EXECUTE = "call", "execute"
-"""Spans that other processes name: that of the whole call, and that of the function's code."""
+SPAN_MIXER = 0xD1342543DE82EF95F2B8D9F9A3C1E0B7
+"""Another one, for the ids of spans."""
+SPAN_STEP = 0x9E3779B97F4A7C15
+"""From one span of a call to the next: odd, so no two of its spans have one id."""
+MASK_128, MASK_64, MASK_56 = 2**128 - 1, 2**64 - 1, 2**56 - 1
+ROOT, EXECUTE, OTHERS = 0, 1, 2
+"""The places of spans that other processes name: that of the whole call, and that of the function's code. From the
+third on they are of whoever tells of the others."""
+SAMPLED_HERE = "03"
+"""In the place of a traceparent: the call begins a trace, and is sampled. These are its flags; its id has the rest."""
 
 
 class TraceContext(NamedTuple):
@@ -81,6 +89,14 @@ def parse_traceparent(text: str) -> TraceContext | None:
     if len(text) != LENGTH and (version == "00" or text[LENGTH] != "-"):
         return None
     return TraceContext(trace_id, span_id, int(flags, 16) & (SAMPLED | RANDOM), state)
+
+
+def is_sampled(traceparent: str) -> bool:
+    """Whether a call's trace is, by what it carries."""
+    if not traceparent or traceparent == SAMPLED_HERE:
+        return bool(traceparent)
+    found = parse_traceparent(traceparent)
+    return found is not None and found.sampled
 
 
 def trace_text(header: bytes, state: bytes = b"") -> str:
@@ -128,8 +144,12 @@ def randomness_of(call_id: str) -> int:
 
 def own_trace_id(call_id: str) -> str:
     """The trace that a call begins that came without one."""
-    number = number_of(call_id)
-    return f"{(number * MIXER & MASK_128) >> 56:018x}{number & MASK_56:014x}"
+    return f"{trace_number(number_of(call_id)):032x}"
+
+
+def trace_number(number: int) -> int:
+    """The same as a number, of that in a call's id."""
+    return (number * MIXER & MASK_128) >> 56 << 56 | number & MASK_56
 
 
 def trace_id_of(call_id: str, traceparent: str = "") -> str:
@@ -138,9 +158,14 @@ def trace_id_of(call_id: str, traceparent: str = "") -> str:
     return own_trace_id(call_id) if came is None else came.trace_id
 
 
-def span_id_of(call_id: str, name: str) -> str:
-    """The id of one of a call's spans, by its name."""
-    return blake2b(f"{call_id}/{name}".encode(), digest_size=8).hexdigest()
+def span_id_of(call_id: str, place: int) -> str:
+    """The id of one of a call's spans, by its place among them."""
+    return span_number(number_of(call_id), place).to_bytes(8, "little").hex()
+
+
+def span_number(number: int, place: int) -> int:
+    """The same as a number, of that in a call's id, the lowest byte first."""
+    return ((number * SPAN_MIXER & MASK_128) >> 64) + place * SPAN_STEP & MASK_64
 
 
 def root_context(call_id: str, *, sampled: bool) -> TraceContext:
@@ -153,6 +178,8 @@ def context_within(call_id: str, traceparent: str) -> TraceContext:
 
     `traceparent`: as the call came; "": it begins a trace, of which no spans are wanted.
     """
+    if traceparent == SAMPLED_HERE:
+        return TraceContext(own_trace_id(call_id), span_id_of(call_id, EXECUTE), RANDOM | SAMPLED)
     came = parse_traceparent(traceparent) if traceparent else None
     if came is None:
         return TraceContext(own_trace_id(call_id), span_id_of(call_id, EXECUTE), RANDOM)

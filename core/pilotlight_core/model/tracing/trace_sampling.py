@@ -6,7 +6,7 @@ traces, and T tells what reads them how many each stands for (`ot=th:…` in the
 
 from __future__ import annotations
 
-from pilotlight_core.model.tracing.trace_context import randomness_of, root_context
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, randomness_of
 
 DIGITS = 14
 
@@ -24,11 +24,9 @@ class TraceSampler:
         return f"{self.least:014x}".rstrip("0") or "0"
 
     def context_of(self, call_id: str) -> str:
-        """The traceparent of a call that came without one, if it is sampled; "" if it is not."""
+        """What stands for the traceparent of a call that came without one: `SAMPLED_HERE` if it is; else ""."""
         # Each call pays for this.
-        if randomness_of(call_id) < self.least:
-            return ""
-        return root_context(call_id, sampled=True).header
+        return SAMPLED_HERE if randomness_of(call_id) >= self.least else ""
 
     def takes(self, trace_id: str) -> bool:
         """Whether a trace is one of those that are sampled."""

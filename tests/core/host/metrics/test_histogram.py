@@ -19,3 +19,13 @@ def test_bounds_of_seconds_rise() -> None:
     """Which finding a bucket takes for granted."""
     assert list(SECONDS) == sorted(set(SECONDS))
     assert len(Histogram().counts) == len(SECONDS) + 1
+
+
+def test_a_trace_is_wanted_of_each_bucket_once_a_second() -> None:
+    """Of calls of which all are alike: others are noted whenever they come."""
+    histogram = Histogram((1.0, 2.0))
+    assert histogram.wants_exemplar(0.5, at=100.0)
+    histogram.note_exemplar(0.5, "trace", 100.0)
+    assert not histogram.wants_exemplar(1.0, at=100.9)
+    assert histogram.wants_exemplar(1.5, at=100.9)
+    assert histogram.wants_exemplar(1.0, at=101.0)

@@ -8,8 +8,11 @@ from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.tracing.trace_context import (
     EXECUTE,
     MASK_56,
+    OTHERS,
     ROOT,
+    SAMPLED_HERE,
     context_within,
+    is_sampled,
     own_trace_id,
     parse_traceparent,
     randomness_of,
@@ -122,3 +125,24 @@ def test_what_a_function_sees_is_below_the_span_of_its_execution() -> None:
 def test_a_call_whose_id_is_a_strangers_has_a_trace_too() -> None:
     """Such as a test's."""
     assert len(own_trace_id("call~1")) == 32
+
+
+@pytest.mark.parametrize(
+    ("came", "sampled"),
+    [("", False), (SAMPLED_HERE, True), (PARENT, True), (f"00-{TRACE}-{SPAN}-02", False), ("what", False)],
+)
+def test_whether_a_call_is_sampled_is_in_what_it_carries(came: str, sampled: bool) -> None:
+    """Two characters, where it begins its trace; what it sees is in that trace, and sampled too."""
+    assert is_sampled(came) is sampled
+    assert context_within("call_x", came).sampled is sampled
+    assert parse_traceparent(SAMPLED_HERE) is None
+    assert trace_text(SAMPLED_HERE.encode()) == ""  # nobody can send it
+
+
+def test_no_two_spans_of_a_call_have_one_id() -> None:
+    """Nor of two calls; none is what stands for no span."""
+    calls = [new_call_id("local", 1, 1_800_000_000.0) for _ in range(50)]
+    spans = [span_id_of(call, place) for call in calls for place in range(OTHERS + 300)]
+    assert len(set(spans)) == len(spans)
+    assert {len(span) for span in spans} == {16}
+    assert "0" * 16 not in spans

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pilotlight_core.model.ids import new_call_id
-from pilotlight_core.model.tracing.trace_context import own_trace_id, parse_traceparent
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, context_within, own_trace_id
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 
 CALLS = [new_call_id("local", 1, 1_800_000_000.0) for _ in range(2_000)]
@@ -34,6 +34,8 @@ def test_a_taken_call_is_below_its_own_root_and_sampled() -> None:
     """And the rule holds of its trace's id as of its own."""
     sampler = TraceSampler(0.25)
     for call in CALLS:
-        context = parse_traceparent(sampler.context_of(call) or "")
-        assert sampler.takes(own_trace_id(call)) is (context is not None)
-        assert context is None or (context.sampled and context.trace_id == own_trace_id(call))
+        came = sampler.context_of(call)
+        assert came in ("", SAMPLED_HERE)
+        assert sampler.takes(own_trace_id(call)) is bool(came)
+        context = context_within(call, came)
+        assert (context.sampled, context.trace_id) == (bool(came), own_trace_id(call))

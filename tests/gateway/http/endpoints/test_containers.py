@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from pilotlight_core.model.messages.controller_questions import StopContainer
 from pilotlight_gateway.fleet.container_stopper import MemoryStopper
+from pilotlight_gateway.http.endpoints.containers import ROWS_OF_A_TURN, _shown
 from tests.gateway.world import World, function
 
 
@@ -25,6 +28,24 @@ async def test_containers_are_the_tenants_own(world: World) -> None:
         assert (await client.get("/v1/containers")).json() == {"containers": [{"tenant": "acme", "id": "c1"}]}
     async with world.client(str(world.operator)) as client:
         assert (await client.get("/v1/containers?all=true")).json() == {"containers": world.calls.listed}
+
+
+async def test_a_long_list_leaves_others_their_turns() -> None:
+    """Calls go on while thousands are listed; each is there once, in its order."""
+    rows, turns = [{"id": f"c{number}", "node": "n1"} for number in range(10 * ROWS_OF_A_TURN + 1)], 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    other = asyncio.ensure_future(take_turns())
+    found = await _shown(iter(rows), operator=True)
+    other.cancel()
+    assert msgspec.json.decode(bytes(found)) == rows
+    assert turns >= 10
+    assert bytes(await _shown(iter(()), operator=False)) == b"[]"
 
 
 async def test_an_owner_ends_its_own_container(world: World, stopper: MemoryStopper) -> None:
