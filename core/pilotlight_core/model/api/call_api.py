@@ -259,6 +259,8 @@ class DeployLine(msgspec.Struct, frozen=True, kw_only=True):
 class DeployResponse(msgspec.Struct, frozen=True, kw_only=True):
     app: str
     revision: int
+    """Of the app. Without traffic and with nothing new, that of the deploy whose versions these are: rollouts name it.
+    """
     missing: tuple[str, ...] = ()
     """Digests to upload first; if not empty, nothing was deployed."""
     functions: tuple[DeployedFunction, ...] = ()
