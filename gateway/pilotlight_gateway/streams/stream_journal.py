@@ -58,8 +58,8 @@ class StreamJournal:
         self._since = 0.0
         """When its present container had begun, or had caught up with, what comes next."""
         self._lost_s = 0.0
-        """Of the time that a container may have gone on unheard when it fell silent, and which stays billed there, what the
-        containers behind it have not made up for."""
+        """For how long a container may have gone on unheard when it fell silent, which stays billed there, less what
+        those behind it have done."""
         self._is_charged = False
         self.closed = ""
         """Why the stream cannot go on elsewhere; "": it can."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_builders_of_requirements_have_a_part_of_the_reserve(host: Path) -> None
         (24 * GIB, {"reserve_memory": 2 * 1024}, 1),
     ],
 )
-def test_no_more_builders_run_than_the_reserve_has_room_for(memory: int, changes: dict[str, int], at_once: int) -> None:
+def test_no_more_builders_run_than_the_reserve_has_room_for(memory: int, changes: dict[str, Any], at_once: int) -> None:
     """What they use at once is promised to no container, but for one where there is no such room."""
     settings = AgentSettings(package_index="https://index/simple/", **changes)
     assert builders_at_once(settings, memory) == at_once
