@@ -58,7 +58,7 @@ class CallMoney:
             self.seconds,
         )  # fmt: skip
 
-    def let_in(self, number: int, tell: TellEnd) -> None:
+    def admit(self, number: int, tell: TellEnd) -> None:
         """The home has let it in under this number, and is to be told of its end."""
         self.number, self._tell = number, tell
 

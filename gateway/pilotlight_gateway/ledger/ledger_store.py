@@ -230,6 +230,11 @@ class Ledger:
             yield connection
             connection.rollback()
 
+    @property
+    def dialect(self) -> str:
+        """What the database speaks: `sqlite` or `postgresql`."""
+        return self._engine.dialect.name
+
     def read_parts(self, queries: Iterable[sa.Select[Any]]) -> Iterator[sa.Row[Any]]:
         """The rows of several queries, one after the other, of one snapshot."""
         with self.snapshot() as connection:

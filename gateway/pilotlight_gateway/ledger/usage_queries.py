@@ -18,6 +18,7 @@ from pilotlight_core.model.messages.usage import LeaseState
 from pilotlight_core.model.pipelines.pipeline import hook_place
 from pilotlight_core.model.units import COST_UNITS, NANO_USD, NS_PER_S, WHOLE_DEVICE, cost_of, money
 from pilotlight_gateway.ledger.attribution import OPERATOR
+from pilotlight_gateway.ledger.bulk_rows import listed, with_lists
 from pilotlight_gateway.ledger.ledger_entries import cut_at_hours
 from pilotlight_gateway.ledger.ledger_store import Ledger
 from pilotlight_gateway.ledger.ledger_tables import (
@@ -32,7 +33,15 @@ from pilotlight_gateway.ledger.ledger_tables import (
     usage_hour,
     version_tags,
 )
-from pilotlight_gateway.ledger.usage_report import EVERY_GROUP, GROUPS, UsageReport, UsageRow, summarise, tags_in
+from pilotlight_gateway.ledger.usage_report import (
+    EVERY_GROUP,
+    GROUPS,
+    LISTED,
+    UsageReport,
+    UsageRow,
+    summarise,
+    tags_in,
+)
 
 GIB = 2**30
 MOST_LINES = 1_000
@@ -110,9 +119,10 @@ def usage_report(
     ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str] = GROUPS
 ) -> UsageReport:
     """A tenant's usage, or for None everybody's, of the days from `first` to before `until`. Blocks."""
-    # Where nearly every row is a line, adding up in the database too would take half of the time.
-    names, rows = _read_sums(ledger, tenant, first, until, groups, is_summed=not {*groups} >= BY_ROW)
-    return summarise(names, rows, groups, ledger.book.currency)
+    # Where nearly every row is a line, adding up in the database too would take as long again.
+    are_lists = {*groups} >= BY_ROW
+    names, rows = _read_sums(ledger, tenant, first, until, groups, is_summed=not are_lists)
+    return summarise(names, rows, groups, ledger.book.currency, are_lists=are_lists)
 
 
 def usage_sums(ledger: Ledger, tenant: str | None, first: str, until: str, groups: Sequence[str]) -> Iterator[UsageRow]:
@@ -141,7 +151,7 @@ def _read_sums(
 ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
     """The names and the values of what `usage_sums` says. An hour has its day in it, and is not grouped by it too.
 
-    `is_summed`: else the ledger's own rows are read, of which several may be alike.
+    `is_summed`: else the ledger's own rows are read, of which several may be alike; each hour's in lists (`LISTED`).
     """
     table = usage_hour if BY_HOUR & {*groups} else usage_day
     columns, tagged = table.c, bool(tags_in(groups)) or TAGS in groups
@@ -160,7 +170,9 @@ def _read_sums(
         in_order = sorted(by, key=lambda column: ORDER.get(column.name, len(ORDER)))
         query = sa.select(*by, *sums).group_by(*in_order)
     else:
-        query = sa.select(*by, columns.ns, columns.calls)
+        by = [column for column in by if column.name != "key"]
+        query = sa.select(*by, *listed(ledger.dialect, (columns.key_id, columns.ns, columns.calls)))
+        query = query.group_by(*sorted(by, key=lambda column: ORDER.get(column.name, len(ORDER))))
     if tagged:
         same = sa.and_(version_tags.c.tenant == columns.tenant, version_tags.c.version == columns.version)
         query = query.outerjoin_from(table, version_tags, same)
@@ -168,7 +180,11 @@ def _read_sums(
         query = query.where(columns.tenant == tenant)
     names, by_hour = tuple(query.selected_columns.keys()), table is usage_hour
     parts = _parts(first, until, DAYS_BY_HOUR if by_hour else DAYS_BY_DAY)
-    rows = ledger.read_parts(query.where(_within(at, part, tenant, by_hour=by_hour)) for part in parts)
+    rows: Iterable[Sequence[Any]] = ledger.read_parts(
+        query.where(_within(at, part, tenant, by_hour=by_hour)) for part in parts
+    )
+    if not is_summed:
+        names, rows = (*names[: len(by)], *LISTED), with_lists(rows, len(LISTED))
     if "hour" in groups and "day" in groups:
         at_hour = names.index("hour")
         return ("day", *names), ((row[at_hour][:DAY], *row) for row in rows)

@@ -27,6 +27,11 @@ EVERY_GROUP = (*GROUPS, *MORE_GROUPS)
 BY_TAG = "tag:"
 """Before the name of a tag, which is a dimension too."""
 COLUMNS = tuple(field.name for field in msgspec.structs.fields(UsageLine) if field.name not in ("tags", *MORE_GROUPS))
+TERMS = ("price", "ppm", "rate", "discount")
+LISTED = ("key", "ns", "calls")
+"""What is listed of the rows of a group, in this order, where nearly every row is a line."""
+UsageSums = dict[Any, list[int]]
+"""By key: calls, nanoseconds of devices (or of what the price is of), the same times their parts, and the cost."""
 UsageRow = Mapping[str, Any]
 """A sum of the ledger: the dimensions that were asked for, with `price`, `ppm`, `rate`, `discount`, `ns` and
 `calls`."""
@@ -75,7 +80,14 @@ def read_groups(text: str, *, all_tenants: bool = False) -> tuple[str, ...]:
     return (*GROUPS, "tenant") if all_tenants else GROUPS
 
 
-def summarise(names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Sequence[str], currency: str) -> UsageReport:
+def summarise(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    groups: Sequence[str],
+    currency: str,
+    *,
+    are_lists: bool = False,
+) -> UsageReport:
     """Report lines of the ledger's sums, ordered by group and each rounded once.
 
     Args:
@@ -83,11 +95,16 @@ def summarise(names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Seque
         rows: plain, since a report may be of hundreds of thousands.
         groups: of the report.
         currency: of its costs.
+        are_lists: whether `rows` end with lists of `LISTED`, which `names` end with.
     """
     more, tags = [name for name in MORE_GROUPS if name in groups], tags_in(groups)
     known = (*GROUPS, *more)
     shown = [name for name in known if name in groups]
-    sums = _add_up(names, rows, _key_reader(names, shown, tags), by_price="price" in groups)
+    key_of, by_price = _key_reader(names, shown, tags), "price" in groups
+    if are_lists:
+        sums = _add_lists(names, rows, key_of, shown.index("key"), by_price=by_price)
+    else:
+        sums = _add_up(names, rows, key_of, by_price=by_price)
     fields: dict[str, Any] = {name: _blank(name) for name in known if name not in groups} | {"currency": currency}
     measured = (*shown, "calls", "ns", "gpu_seconds", "cost")
     lines: list[UsageLine] = []
@@ -109,20 +126,16 @@ def summarise(names: Sequence[str], rows: Iterable[Sequence[Any]], groups: Seque
 
 def _add_up(
     names: Sequence[str], rows: Iterable[Sequence[Any]], key_of: Callable[[Sequence[Any]], Any], *, by_price: bool
-) -> dict[Any, list[int]]:
-    """By key: calls, nanoseconds of devices (or of what the price is of), the same times their parts, and the cost."""
-    terms_of = itemgetter(*(names.index(name) for name in ("price", "ppm", "rate", "discount")))
+) -> UsageSums:
+    terms_of = itemgetter(*(names.index(name) for name in TERMS))
     amounts_of = itemgetter(names.index("ns"), names.index("calls"))
     weights: dict[Any, tuple[int, bool, int]] = {}
-    sums: dict[Any, list[int]] = {}
+    sums: UsageSums = {}
     for row in rows:
         terms = terms_of(row)
         weight = weights.get(terms)
         if weight is None:
-            price, ppm, rate, discount = terms
-            is_told = by_price or price not in BESIDE_PRICES  # time of a core or of a GiB is none of the device's
-            weight = ppm * rate * (NANO_USD - discount), is_told, ppm if price not in UNIT_PRICES else 0
-            weights[terms] = weight
+            weight = weights[terms] = _weight_of(terms, by_price=by_price)
         per_ns, is_told, ppm = weight
         ns, calls = amounts_of(row)
         ns, key = int(ns), key_of(row)
@@ -136,6 +149,39 @@ def _add_up(
             line[1] += ns
             line[2] += ns * ppm
     return sums
+
+
+def _add_lists(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], key_of: Callable[[Sequence[Any]], Any], place: int, *,
+    by_price: bool,
+) -> UsageSums:  # fmt: skip
+    """As `_add_up`, of rows that end with lists of `LISTED`; keys are at a `place` of what is grouped by."""
+    terms_of = itemgetter(*(names.index(name) for name in TERMS))
+    groups: dict[Any, dict[str, list[int]]] = {}
+    for row in rows:
+        per_ns, is_told, ppm = _weight_of(terms_of(row), by_price=by_price)
+        lines = groups.setdefault(key_of((*row[: -len(LISTED)], "")), {})
+        for key, ns, calls in zip(*row[-len(LISTED) :], strict=True):
+            line = lines.get(key)
+            if line is None:
+                line = lines[key] = [0, 0, 0, 0]
+            line[3] += ns * per_ns
+            line[0] += calls
+            if is_told:
+                line[1] += ns
+                line[2] += ns * ppm
+    return {
+        (*group[:place], key, *group[place + 1 :]): line
+        for group, lines in groups.items()
+        for key, line in lines.items()
+    }
+
+
+def _weight_of(terms: Any, *, by_price: bool) -> tuple[int, bool, int]:
+    """What a nanosecond costs, whether its time is told, and the part of a device that it is of."""
+    price, ppm, rate, discount = terms
+    is_told = by_price or price not in BESIDE_PRICES  # time of a core or of a GiB is none of the device's
+    return ppm * rate * (NANO_USD - discount), is_told, ppm if price not in UNIT_PRICES else 0
 
 
 def _key_reader(names: Sequence[str], shown: Sequence[str], tags: Sequence[str]) -> Callable[[Sequence[Any]], Any]:

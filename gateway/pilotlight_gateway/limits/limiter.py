@@ -121,7 +121,7 @@ class HomeLimiter:
     def reserve_now(self, money: CallMoney, policy: LimitPolicy) -> bool:
         answer = self.driver.reserve_here(money)
         if answer is None:
-            money.let_in(money.number, self._settle)
+            money.admit(money.number, self._settle)
             return True
         return refuse_money(money, policy, answer)
 
@@ -132,7 +132,7 @@ class HomeLimiter:
         if answer is None:
             money.error = unreachable(self.driver.wait(money.tenant))
         elif not refuse_money(money, policy, answer):
-            money.let_in(answer.number, self._settle)
+            money.admit(answer.number, self._settle)
 
     async def admit(
         self, tenant: str, function: str, policy: LimitPolicy, cost: float, part: LimitAskKind = LimitAskKind.CALL

@@ -105,7 +105,7 @@ class MemoryLimiter:
         money.number = self.new_number()
         answer = self.home.reserve(0, "", money)
         if answer is None:
-            money.let_in(money.number, self._settle)
+            money.admit(money.number, self._settle)
             return True
         return refuse_money(money, policy, answer)
 

@@ -16,7 +16,7 @@ def test_what_was_spent_is_told_once(spent: int | None) -> None:
     told: list[tuple[int, int | None]] = []
     money = CallMoney("acme", FUNCTION, "k1", 100, 10, 60.0, 1)
     money.end(99)  # nothing was let in yet
-    money.let_in(7, lambda ended, cost: told.append((ended.number, cost)))
+    money.admit(7, lambda ended, cost: told.append((ended.number, cost)))
     money.end(spent)
     money.end(99)
     assert told == [(7, spent)]

@@ -150,7 +150,7 @@ def test_a_report_says_what_sums_do_however_it_is_read(
     ledger.fold("USAGE", 1, [each for one in events for each in delivered([one], at=one.ended_at)])
 
     totals = set()
-    for text in ("key,hour", "hour", "key", "day", "day,function,price", "key,hour,price,tenant"):
+    for text in ("key,hour", "hour", "key", "day", "day,function,price", "key,hour,price,tenant", "day,hour,key,state"):
         groups = read_groups(text, all_tenants=True)
         found, sums = usage_report(ledger, tenant, *days, groups), list(usage_sums(ledger, tenant, *days, groups))
         named = [name for name in groups if name != "ppm"]
