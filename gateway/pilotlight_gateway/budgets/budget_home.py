@@ -240,8 +240,8 @@ class BudgetHome:
 
     def _adopt(self, known: TenantPurses, gateway: str, money: CallMoney) -> None:
         money.since, money.seconds = LONG_SINCE, 1.0  # it may have cost all of it
-        money.purses = known.purses_of(money.function, money.key)
-        for purse in money.purses:
+        money.purses = purses = known.purses_of(money.function, money.key)
+        for purse in purses:
             purse.take_over(money, _amount(purse, money))
         known.permits.setdefault(gateway, {})[money.number] = money
 

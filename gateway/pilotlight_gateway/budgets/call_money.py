@@ -7,17 +7,22 @@ very object, and nothing is copied.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pilotlight_core.model.errors import PilotlightError
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
 from pilotlight_core.model.money.budgets import NEVER_ENDS
 
-if TYPE_CHECKING:
-    from pilotlight_gateway.budgets.purse import Purse
-
 TellEnd = Callable[["CallMoney", int | None], None]
 """Tells the home what was spent; None: nobody knows."""
+
+
+class MoneyHolder(Protocol):
+    """A budget that keeps money for calls that run."""
+
+    def settle(self, money: CallMoney, spent: int | None, at: float) -> None:
+        """A call has ended, and cost so many nano-dollars; None: nobody knows."""
+        ...
 
 
 class CallMoney:
@@ -45,7 +50,7 @@ class CallMoney:
         """Of the ask that was answered; 0: it was not asked yet."""
         self.since = NEVER_ENDS
         """The unix seconds at which the home let it in."""
-        self.purses: tuple[Purse, ...] = ()
+        self.purses: tuple[MoneyHolder, ...] = ()
         """At the home: those that hold it."""
         self.error: PilotlightError | None = None
         """Why the call may not begin; None: it may."""

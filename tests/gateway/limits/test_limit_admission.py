@@ -75,8 +75,9 @@ def test_money_that_is_refused_has_its_error_and_no_end() -> None:
     short = BudgetShortage(budget="month", amount=50, spent=0, reserved=0, left=50, asked=100, period="month")
     answer = LimitAnswer(1, LimitVerdict.REFUSED, violated=("budget",), shortage=short)
     money = CallMoney("acme", FUNCTION, "k1", 100, 10, 60.0)
-    assert not refuse_money(money, REQUESTS, LimitAnswer(7, LimitVerdict.GRANTED, holds=True))
-    assert refuse_money(money, REQUESTS, answer)
+    granted = LimitAnswer(7, LimitVerdict.GRANTED, holds=True)
+
+    assert [refuse_money(money, REQUESTS, each) for each in (granted, answer)] == [False, True]
     assert isinstance(money.error, BudgetExhausted)
     money.end(0)
 
