@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, cast
 
 import structlog
@@ -29,6 +30,7 @@ from pilotlight_core.links.link_requests import (
 )
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.link_messages import LINK_VERSION, LinkHello, LinkOffer
+from pilotlight_core.trusted_context import TrustedContext
 
 CALL_S = 5.0
 """From an offer to a link: a name, a connection, TLS and an answer."""
@@ -106,7 +108,7 @@ class LinkCaller:
 
     async def _connect(self, offer: LinkOffer, address: LinkAddress) -> None:
         if address.tls and self._context is None:
-            self._context = await asyncio.to_thread(believe_gateways, self._ca_file)
+            self._context = await asyncio.to_thread(_believed, self._ca_file)
         loop = asyncio.get_running_loop()
         begun = LinkCall(offer, address, self._take, loop.create_future())
         transport, _ = await loop.create_connection(
@@ -125,6 +127,11 @@ class LinkCaller:
         transport.set_protocol(cast("asyncio.Protocol", link))
         link.connection_made(transport)
         return link
+
+
+def _believed(ca_file: str) -> ssl.SSLContext:
+    make = partial(believe_gateways, ca_file)
+    return TrustedContext(make, ca_file) if ca_file else make()
 
 
 class LinkCall(asyncio.Protocol):

@@ -118,7 +118,7 @@ async def test_who_is_offered_a_link_gets_it() -> None:
 
 
 async def test_with_tls_the_gateway_s_certificate_is_verified(tmp_path: Path) -> None:
-    """By the authority that was given, and no other."""
+    """By the authorities that the file has when it connects, and no other."""
     authority, stranger = an_authority(tmp_path / "ca"), an_authority(tmp_path / "other")
     files = a_server(tmp_path / "ca")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -130,10 +130,12 @@ async def test_with_tls_the_gateway_s_certificate_is_verified(tmp_path: Path) ->
         await over.wait()
 
     async with gateway(answer, context) as url:
-        wary = Agent(plain=False, ca_file=str(stranger))
-        await wary.offered(url)
-        assert wary.greeted_by == []
-        agent = Agent(plain=False, ca_file=str(authority))
+        file = tmp_path / "believed.pem"
+        file.write_bytes(stranger.read_bytes())
+        agent = Agent(plain=False, ca_file=str(file))
+        await agent.offered(url)
+        assert agent.greeted_by == []
+        file.write_bytes(stranger.read_bytes() + authority.read_bytes())
         await agent.offered(url)
         await until(lambda: agent.greeted_by)
         agent.ends.close_all("over")
