@@ -75,6 +75,7 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "KeepBlanks",
             "Prefetch",
             "LinkSwitch",
+            "LinkOffer",
             "GatewayLoad",
             "Shortages",
             "RenewNode",
