@@ -249,6 +249,7 @@ def test_a_gateway_that_is_killed_loses_nothing(secretive: Platform) -> None:
     wait_until(has_it, "functions get it", 60.0)
 
 
+@pytest.mark.variant
 def test_a_key_service_stands_in_for_the_file(s3_endpoint: str, tmp_path: Path) -> None:
     """Two gateways have only the key's name: what one seals, the other opens, and no key is on a disk."""
     names = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
