@@ -16,7 +16,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -36,6 +36,8 @@ WARM_MIB = 3072
 LARGE = 2**22
 """Bytes that no file of code has here."""
 WAIT_S = 120.0
+TRIES = 20
+"""Of a call that may come before its node has told that the container of the call before is there still."""
 
 
 def main() -> None:
@@ -97,26 +99,42 @@ class Tiers:
         """Milliseconds of a call for which a parked container comes back."""
         wait_until(lambda: self._slices(name) != [""], f"{name} serves, as its node tells", WAIT_S)
         wait_until(lambda: self._slices(name) == [""], f"{name} is parked", WAIT_S)
-        return self._called(name, is_parked=True)
+        total, steps = self._called(name)
+        if list(steps) != ["unpark"]:
+            raise AssertionError(f"{name} was not parked: {steps}")
+        return total
 
     def from_blank(self, name: str, *, of_disk: bool = False) -> float:
         """Of a call that finds a blank, and its files on the node; with `of_disk` in no page cache."""
-        self._wait_for_zero()
-        wait_until(self.running.blanks, "a blank is ready", WAIT_S)
-        if of_disk:
-            drop_pages([self.running.state, model_folder()])
-        return self._called(name)
+
+        def prepare() -> None:
+            wait_until(self.running.blanks, "a blank is ready", WAIT_S)
+            if of_disk:
+                drop_pages([self.running.state, model_folder()])
+
+        return self._from_zero(name, prepare)
 
     def from_nothing(self, name: str) -> float:
         """Of a call that finds no blank, and nothing on the node."""
-        self._wait_for_zero()
-        self.running.output("bench.cold", text="each start drops the files that no container has")
-        self._wait_for_zero()
-        left = [path for path in self.running.state.glob("node/*/cache/*/*") if path.stat().st_size > LARGE]
-        if left:
-            raise AssertionError(f"a model is on the node still: {left}")
-        drop_pages([self.running.state, model_folder()])
-        return self._called(name)
+
+        def prepare() -> None:
+            self.running.output("bench.cold", text="each start drops the files that no container has")
+            self._wait_for_zero()
+            left = [path for path in self.running.state.glob("node/*/cache/*/*") if path.stat().st_size > LARGE]
+            if left:
+                raise AssertionError(f"a model is on the node still: {left}")
+            drop_pages([self.running.state, model_folder()])
+
+        return self._from_zero(name, prepare)
+
+    def _from_zero(self, name: str, prepare: Callable[[], None]) -> float:
+        for _ in range(TRIES):
+            self._wait_for_zero()
+            prepare()
+            total, steps = self._called(name)
+            if steps and "unpark" not in steps:
+                return total
+        raise AssertionError(f"{name} was warm at {TRIES} calls")
 
     def _wait_for_zero(self) -> None:
         wait_until(lambda: not self.running.containers(), "no containers are left", WAIT_S)
@@ -124,7 +142,7 @@ class Tiers:
     def _slices(self, name: str) -> list[str]:
         return [each["slice"] for each in self.running.containers(APP) if each["function"] == name]
 
-    def _called(self, name: str, *, is_parked: bool = False) -> float:
+    def _called(self, name: str) -> tuple[float, dict[str, float]]:
         began = time.perf_counter()
         body = {"input": {}, "method": "first"}
         with self.running.http.stream("POST", f"/v1/functions/{APP}.{name}/calls", json=body) as answer:
@@ -133,10 +151,7 @@ class Tiers:
             total = (time.perf_counter() - began) * 1000.0
             data += b"".join(parts)
         answer.raise_for_status()
-        steps = json.loads(data)["cold_start"] or {}
-        if not steps or ("unpark" in steps) is not is_parked:
-            raise AssertionError(f"{name} was on another tier: {steps}")
-        return total
+        return total, json.loads(data)["cold_start"] or {}
 
 
 def model_folder() -> Path:
