@@ -9,6 +9,7 @@ its link began, loses it, and its calls are those of a node that is gone.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +33,8 @@ SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 """Between two offers to one that does not come, or does not stay."""
 MOST_HOST_LINKS = 1024
 """Agents of other hosts; those beyond have the bus."""
+INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What a process calls itself, which others tell us: it becomes a part of a subject."""
 UNHEARD_S = 5.0
 """After the bus is back: by then all who live were heard."""
 
@@ -79,7 +82,8 @@ class LinkOffers:
         self._identity = identity
         self._decoder = decoder
         self._keeps_unheard = keeps_unheard
-        self._paces: dict[AgentKey, OfferPace] = {}
+        self._paces: dict[str, OfferPace] = {}
+        """By node, and not by what its agent calls itself each time; of gateways by that."""
         self._open: dict[AgentKey, tuple[Link, object]] = {}
         """The links that were made here, until they have ended, and whose they are by what was on record."""
         self._hears_from = float("-inf")
@@ -90,21 +94,24 @@ class LinkOffers:
         at, linked, heard = self._port.clock(), set(self._ends.agents()), frozenset(living)
         self._open = {agent: found for agent, found in self._open.items() if found[0].is_open}
         self._end_those_out(heard, at)
-        self._paces = {agent: pace for agent, pace in self._paces.items() if agent in heard}
+        names = {node or instance for node, instance in heard}
+        self._paces = {name: pace for name, pace in self._paces.items() if name in names}
         room = min(OFFERS_AT_ONCE, MOST_HOST_LINKS - len(self._ends))
         for agent in far:
             if room > 0 and agent not in linked and self._offer(agent, at):
                 room -= 1
 
     def _offer(self, agent: AgentKey, at: float) -> bool:
-        pace = self._paces.setdefault(agent, OfferPace())
+        node, instance = agent
+        if INSTANCE.fullmatch(instance) is None:
+            return False
+        pace = self._paces.setdefault(node or instance, OfferPace())
         if pace.linked_at is not None and at - pace.linked_at > LONGEST_PAUSE_S:
             pace.pause_s = SHORTEST_PAUSE_S / 2  # its last one was a good one
         if at < pace.again_at or (identity := self._identity(agent)) is None:
             return False
         pace.linked_at, pace.pause_s = None, min(2 * pace.pause_s, LONGEST_PAUSE_S)
         pace.again_at = at + pace.pause_s
-        node, instance = agent
         hello = LinkHello(link=token(), gateway=self._gateway, node=node, instance=instance)
         offer = LinkOffer(hello=hello, url=self._url, secret=token() + token())
         try:
@@ -124,7 +131,10 @@ class LinkOffers:
         if present is None or present != identity or agent in set(self._ends.agents()):
             link.close("it has a link by now, or its identity has ended")
             return link
-        if (pace := self._paces.get(agent)) is not None:
+        if len(self._ends) >= MOST_HOST_LINKS:
+            link.close("there are as many links as there may be")
+            return link
+        if (pace := self._paces.get(hello.node or hello.instance)) is not None:
             pace.linked_at = self._port.clock()
         self._open[agent] = (link, identity)
         self._ends.begin(link, hello, BETWEEN_HOSTS)

@@ -107,6 +107,26 @@ async def test_who_does_not_come_is_asked_more_and_more_rarely() -> None:
     assert [later - before for before, later in pairwise(asked)] == [1.0, 2.0]
 
 
+@pytest.mark.parametrize("instance", ["a b", "x" * 1024, "a.b", "*", ">", "", "i1\n"])
+async def test_who_calls_itself_what_is_no_part_of_a_subject_is_offered_none(instance: str) -> None:
+    """And others are, as before: what a node says of itself harms nobody else."""
+    place, evil = Place(), ("n0", instance)
+    place.living = [evil, AGENT]
+    place.identities[evil] = 1.0
+    place.tick(3)
+    assert {offer.hello.node for offer in place.told()} == {"n1"}
+
+
+async def test_another_name_each_second_brings_no_more_offers() -> None:
+    """A node is offered a link as rarely as one that does not come."""
+    place = Place()
+    for number in range(60):
+        agent = ("n1", f"i{number}")
+        place.identities[agent], place.living = 1.0, [agent]
+        place.tick()
+    assert len(place.told()) == 6
+
+
 async def test_offers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a second, and in all."""
     monkeypatch.setattr(link_offers, "OFFERS_AT_ONCE", 2)
