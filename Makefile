@@ -95,6 +95,10 @@ test-both: setup $(PROVIDER) $(PROMTOOL) ## Run what `make test` and, but for va
 	@echo "seed $(SEED): make test-crash SEED=$(SEED) repeats this run"
 	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
+.PHONY: test-again
+test-again: setup ## Run those tests again, one after the other, that failed when `make test-both` ran last
+	@$(PYTEST) -m "not gpu and not long and not variant" --last-failed --last-failed-no-failures none $(ARGS)
+
 .PHONY: test-hosts
 test-hosts: setup ## Run the platform over network namespaces of this machine as hosts, and part them (needs root)
 	@$(PYTEST) tests/hosts -m "not gpu and not long and not drill" --numprocesses 3 $(BY_FILE) $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from pilotlight_core.bus import Bus
+from pilotlight_core.bus.bus_tls import is_in_clear
 from pilotlight_core.host.blobs import BlobStore
 from pilotlight_core.host.metrics.metric_families import MetricSource
 from pilotlight_core.host.registry import Registry
@@ -140,6 +141,7 @@ def make_readiness(bus: Bus, registry: Registry, calls: CallService) -> Readines
 def make_calls(
     settings: ServeSettings, bus: Bus, bodies: LargeBodies, name: str, instance: str, url: str
 ) -> GatewayCalls:
+    plain = is_in_clear(settings.nats_url, settings.ca_file)
     return GatewayCalls(
         bus,
         bodies,
@@ -149,8 +151,8 @@ def make_calls(
         limits=QueueLimits(),
         links=LinkTerms(
             folder=LinkFolder(settings.links),
-            url=link_url(bodies.url, settings.nats_url),
-            plain=settings.nats_url.startswith("nats://"),
+            url=link_url(bodies.url, plain=plain),
+            plain=plain,
             ca_file=settings.ca_file,
         ),
         url=url,

@@ -38,14 +38,13 @@ def check_internal(host: str, port: int, url: str, *, plain: bool, tls: bool = F
         raise _wrong("internal_port", "expected the port to which --internal-url leads")
 
 
-def link_url(url: str, bus_url: str) -> str:
-    """Where links are offered, by the listener's URL and the bus's; "": they are not.
+def link_url(url: str, *, plain: bool) -> str:
+    """Where links are offered, by the listener's URL; "": they are not. `plain`: as the bus is in clear, they may be.
 
     Nobody on another host reaches a loopback address, and what the bus keeps secret links do not say in clear.
     """
     scheme, host = _parts(url)
-    in_clear = scheme == "http" and not all(each.startswith("nats://") for each in bus_url.split(","))
-    return "" if _is_loopback(host) or in_clear else url
+    return "" if _is_loopback(host) or (scheme == "http" and not plain) else url
 
 
 def _address(host: str) -> IPv4Address | IPv6Address:

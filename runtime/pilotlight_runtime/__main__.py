@@ -15,6 +15,7 @@ from pathlib import Path
 import uvloop
 
 from pilotlight_core.bus import Bus, BusError, bus_users, connect
+from pilotlight_core.bus.bus_tls import is_in_clear
 from pilotlight_core.host import config, telemetry
 from pilotlight_core.host.blobs import BlobBackend, BlobStore, NoBlobStore, open_blobs
 from pilotlight_core.host.blobs.store_names import name_of_store
@@ -166,7 +167,7 @@ async def serve(
                 host=host,
                 warm_memory=warm_memory,
                 links=LinkFolder(settings.links),
-                plain_links=settings.nats_url.startswith("nats://"),
+                plain_links=is_in_clear(settings.nats_url, settings.ca_file),
                 ca_file=settings.ca_file,
                 egress_allow=settings.egress_allow,
                 packages=packages,

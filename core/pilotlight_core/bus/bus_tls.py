@@ -45,6 +45,12 @@ def bus_context(url: str, ca_file: str) -> ssl.SSLContext | None:
     return ssl.create_default_context() if any(secure) else None
 
 
+def is_in_clear(url: str, ca_file: str) -> bool:
+    """Whether connections to the servers at `url` have no TLS; where they may have some (nats:// with a file of
+    authorities, if the server asks for it), they are not."""
+    return not ca_file and all(each.startswith("nats://") for each in url.split(","))
+
+
 def plain_hosts(url: str) -> list[str]:
     """The servers that are on other hosts, and to which it does not insist on TLS."""
     parts = [urlsplit(each.strip()) for each in url.split(",")]

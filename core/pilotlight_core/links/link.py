@@ -7,6 +7,9 @@ the other end, so each end knows what may be lost when the link breaks: `unheard
 A group leaves as soon as it has `GROUP` messages, or at the end of the turn of the loop. Whole turns in one group would
 put all callers in step: gateway, agent and guest would wait for each other while cores are idle.
 
+The first group of an end is its greeting, and is small. A long row of small groups is read in turns with everything
+else.
+
 An end may `hold` the link: it reads nothing until it is released, and the kernel's buffers push back on the other end.
 Whatever is wrong with a link (a bad frame, too many unsent bytes, silence) ends it: it is closed, and its owner goes on
 over the bus.
@@ -48,6 +51,10 @@ MOST_OF_GROUP = 64
 """That are read: who sends more at once has us handle them all before anybody else's."""
 FRAME_BYTES = 16 * 2**20
 """Of one frame: eight of the largest messages that the bus takes fit twice."""
+GREETING_BYTES = 4_096
+"""Of the first frame."""
+GROUPS_AT_ONCE = 256
+"""That are read before others have their turn: as many full ones as one reading of a socket brings."""
 UNSENT_BYTES = 64 * 2**20
 """Of one link; as of the bus."""
 HEARD_EVERY = 64
@@ -159,6 +166,8 @@ class Link:
         self._missing = 0
         """Bytes until the parts are worth another look."""
         self._held = False
+        self._rests = False
+        """Others have their turn before the next group is read."""
         self._quiet = 0
         """Ticks since the last group, or since the link is held."""
         self.messages_out = 0
@@ -232,29 +241,47 @@ class Link:
         """See `LinkPort`."""
         if self._transport is not None and self._held:
             self._held, self._quiet = False, 0
-            self._transport.resume_reading()
-            self._read()
+            self._read_on()
 
     def data_received(self, data: bytes) -> None:
         """See `asyncio.Protocol`, as the next ones."""
         self._parts.append(data)
         self._missing -= len(data)
-        if self._missing <= 0 and not self._held:
+        if self._missing <= 0 and not self._held and not self._rests:
             self._read()
 
+    def _read_on(self) -> None:
+        if self._transport is not None and not self._held and not self._rests:
+            self._transport.resume_reading()
+            self._read()
+
+    def _rest(self) -> None:
+        self._rests = True
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._loop.call_soon(self._rested)
+
+    def _rested(self) -> None:
+        self._rests = False
+        self._read_on()
+
     def _read(self) -> None:
-        """Handle the groups that are complete."""
+        """Handle the groups that are complete, up to as many as are read at once."""
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
         self._parts, self._missing = [], 0
-        at, end = 0, len(data)
+        at, end, left = 0, len(data), GROUPS_AT_ONCE
         while end - at >= HEADER.size and not self._held and self._transport is not None:
             (size,) = HEADER.unpack_from(data, at)
-            if size > FRAME_BYTES:
+            if size > (FRAME_BYTES if self._received else GREETING_BYTES):
                 self.close("a frame is too large")
                 return
             if end - at - HEADER.size < size:
                 self._missing = size + HEADER.size - (end - at)
                 break
+            if not left:
+                self._rest()
+                break
+            left -= 1
             at += HEADER.size + size
             self._handle(data[at - size : at])
         if at < end:
@@ -268,6 +295,9 @@ class Link:
             return
         if heard > self._sent or heard < 0:
             self.close("the other end has heard what was never sent")
+            return
+        if not messages and not self._received:
+            self.close("it does not greet")
             return
         unheard = self._unheard
         while unheard and unheard[0][0] <= heard:

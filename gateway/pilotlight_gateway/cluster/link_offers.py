@@ -3,7 +3,8 @@
 Who is asked is who the bus says: it delivers an offer to that node's agent, or that gateway, and to nobody else. The
 secret in it is good for one connection to this gateway's listener for agents, within seconds. Whom the bus knows no
 longer has no link either: one that has not been heard there for five seconds, or whose identity is not what it was when
-its link began, loses it, and its calls are those of a node that is gone.
+its link began, loses it, and its calls are those of a node that is gone. A gateway that has no bus itself hears of no
+revocation: after five seconds it ends all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MOST_HOST_LINKS = 1024
 INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What a process calls itself, which others tell us: it becomes a part of a subject."""
 UNHEARD_S = 5.0
-"""After the bus is back: by then all who live were heard."""
+"""After the bus is back: by then all who live were heard. As long may it be gone before no link is believed."""
 
 
 @dataclass(kw_only=True)
@@ -88,6 +89,8 @@ class LinkOffers:
         """The links that were made here, until they have ended, and whose they are by what was on record."""
         self._hears_from = float("-inf")
         """From when on the silence of others says something."""
+        self._deaf_since: float | None = None
+        """Since when the bus is gone."""
 
     def tick(self, living: Iterable[AgentKey], far: Iterable[AgentKey]) -> None:
         """Call it each second: with those that were heard on the bus lately, and of these those of other hosts."""
@@ -142,10 +145,16 @@ class LinkOffers:
 
     def _end_those_out(self, heard: frozenset[AgentKey], at: float) -> None:
         """While our own connection to the bus is gone, or just back, silence says nothing."""
-        if not self._port.connected:
+        if self._port.connected:
+            self._deaf_since = None
+        else:
             self._hears_from = at + UNHEARD_S
+            self._deaf_since = at if self._deaf_since is None else self._deaf_since
+        is_deaf = self._deaf_since is not None and at - self._deaf_since >= UNHEARD_S
         for agent, (link, identity) in list(self._open.items()):
             if self._identity(agent) != identity:
                 link.close("its identity has ended")
+            elif is_deaf:
+                link.close("the bus is gone, and nobody says who is revoked")
             elif at >= self._hears_from and agent not in heard:
                 link.close("it is not heard on the bus")

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from pilotlight_core.bus import BusDown, connect
-from pilotlight_core.bus.bus_tls import PlainBus, bus_context, check_tls_offer, tls_problem
+from pilotlight_core.bus.bus_tls import PlainBus, bus_context, check_tls_offer, is_in_clear, tls_problem
 from pilotlight_core.model.errors import BadInput
 from tests.builders.certificates import a_server, an_authority
 
@@ -47,6 +47,20 @@ def test_a_bus_elsewhere_without_tls_is_warned_of(tmp_path: Path, url: str, host
 
     assert [line["hosts"] for line in lines] == [hosts] * bool(hosts)
     assert "secret" not in str(lines)
+
+
+@pytest.mark.parametrize(
+    ("url", "ca_file", "in_clear"),
+    [
+        ("nats://u:p@10.0.0.4,nats://10.0.0.6", "", True),
+        ("nats://10.0.0.4", "ca.crt", False),
+        ("tls://u:p@10.0.0.4", "", False),
+        ("nats://10.0.0.4,tls://10.0.0.6", "", False),
+    ],
+)
+def test_a_bus_that_may_have_tls_is_not_in_clear(url: str, ca_file: str, in_clear: bool) -> None:
+    """With a file of authorities a server at nats:// is spoken to in TLS if it asks for that."""
+    assert is_in_clear(url, ca_file) is in_clear
 
 
 def test_a_greeting_without_tls_is_refused() -> None:

@@ -97,7 +97,19 @@ def frame(*messages: Message, heard: int = 0) -> bytes:
 
 
 def ends() -> tuple[End, End]:
+    """An agent's and a gateway's."""
     return End(agent=True), End(agent=False)
+
+
+def greeted_ends() -> tuple[End, End]:
+    """That have said one thing each already."""
+    agent, gateway = ends()
+    for teller, message in ((agent, started(0)), (gateway, cancel(0))):
+        teller.link.send(message)
+        teller.link.flush()
+    agent.hear(gateway)
+    gateway.hear(agent)
+    return agent, gateway
 
 
 def test_a_turn_s_messages_are_one_write_and_arrive_in_order() -> None:
@@ -125,7 +137,7 @@ def test_frames_may_come_in_any_pieces() -> None:
 
 def test_what_the_other_end_has_handled_is_heard() -> None:
     """With its next frame, or its next tick; what has not left is unheard too."""
-    agent, gateway = ends()
+    agent, gateway = greeted_ends()
     agent.link.send(started(1))
     agent.link.flush()
     gateway.hear(agent)
@@ -140,8 +152,8 @@ def test_what_the_other_end_has_handled_is_heard() -> None:
 
 def test_a_reader_that_has_nothing_to_say_confirms_now_and_then() -> None:
     """So that a stream's chunks are not kept for ever."""
-    agent, gateway = ends()
-    for _ in range(link.HEARD_EVERY):
+    agent, gateway = greeted_ends()
+    for _ in range(link.HEARD_EVERY - 1):  # and what it has said already
         agent.link.send(started(1))
         agent.link.flush()
     gateway.hear(agent)
@@ -162,17 +174,70 @@ def test_a_held_link_reads_no_further_than_the_group_that_made_it_so() -> None:
     assert (end.pipe.paused, end.got) == (False, [cancel(1), cancel(2)])
 
 
+@pytest.mark.parametrize("held", [False, True], ids=["", "and held meanwhile"])
+def test_many_small_groups_are_read_in_turns(held: bool) -> None:
+    """Others have theirs between; nothing is lost, out of order or read before it is released."""
+    end, many = End(), 2 * link.GROUPS_AT_ONCE + 1
+    end.link.data_received(b"".join(frame(cancel(number)) for number in range(many)))
+    counts, paused = [end.groups], end.pipe.paused
+    if held:
+        end.link.hold()
+        end.pipe.turn()
+        end.link.release()
+    end.link.data_received(frame(cancel(many)))
+    while end.pipe.soon:
+        counts.append(end.groups)
+        end.pipe.turn()
+
+    assert paused
+    assert (
+        counts
+        == [link.GROUPS_AT_ONCE, (2 if held else 1) * link.GROUPS_AT_ONCE, 2 * link.GROUPS_AT_ONCE][: len(counts)]
+    )
+    assert (end.pipe.paused, end.got) == (False, [cancel(number) for number in range(many + 1)])
+
+
+def test_a_link_that_ends_while_others_have_their_turn_is_read_no_further() -> None:
+    end = End()
+    end.link.data_received(frame(cancel(1)) * (link.GROUPS_AT_ONCE + 1))
+    end.link.close("enough")
+    end.pipe.turn()
+
+    assert (end.groups, end.ends) == (link.GROUPS_AT_ONCE, 1)
+
+
+def test_a_greeting_is_small() -> None:
+    """Later frames need not be."""
+    large, end, stranger = frame(Cancel(call_id="x" * link.GREETING_BYTES)), End(), End()
+    end.link.data_received(frame(cancel(1)) + large)
+    stranger.link.data_received(large)
+
+    assert (end.ends, len(end.got)) == (0, 2)
+    assert (stranger.ends, stranger.got) == (1, [])
+
+
 @pytest.mark.parametrize(
     "data",
     [
         struct.pack(">I", link.FRAME_BYTES + 1),
+        struct.pack(">I", link.GREETING_BYTES + 1),
+        frame(),  # no greeting
         struct.pack(">I", 3) + b"abc",
         frame(started(1)),  # of the other direction
         frame(*(cancel(number) for number in range(link.MOST_OF_GROUP + 1))),
         frame(heard=1),  # nothing was sent
         frame(heard=-1),
     ],
-    ids=["too large", "no msgpack", "another family", "too many", "heard too much", "heard less than nothing"],
+    ids=[
+        "too large",
+        "too large a greeting",
+        "no greeting",
+        "no msgpack",
+        "another family",
+        "too many",
+        "heard too much",
+        "heard less than nothing",
+    ],
 )
 def test_a_bad_frame_ends_the_link(data: bytes) -> None:
     """Once, and nothing that follows is read."""

@@ -180,12 +180,12 @@ async def test_whose_identity_has_ended_loses_its_link() -> None:
 
 
 async def test_who_is_not_heard_on_the_bus_loses_its_link() -> None:
-    """But not while it is this gateway that hears nobody, or has just begun to hear again."""
+    """But not at once while it is this gateway that hears nobody, or has just begun to hear again."""
     place = Place()
     place.tick()
     wire = place.come()
     place.port.connected, place.living = False, []
-    place.tick(60)
+    place.tick(int(UNHEARD_S))
     assert not wire.aborted
     place.port.connected = True
     place.tick(int(UNHEARD_S) - 1)
@@ -196,6 +196,21 @@ async def test_who_is_not_heard_on_the_bus_loses_its_link() -> None:
     place.living = []
     place.tick()
     assert wire.aborted
+
+
+async def test_without_a_bus_links_end_after_as_long_as_a_revocation_may_take() -> None:
+    """A gateway that hears nothing does not hear of it. Times without the bus are not added up."""
+    place = Place()
+    place.tick()
+    wire, ended = place.come(), []
+    for seconds in (int(UNHEARD_S), int(UNHEARD_S), int(UNHEARD_S) + 1):
+        place.port.connected = False
+        place.tick(seconds)
+        ended.append(wire.aborted)
+        place.port.connected = True
+        place.tick()
+    assert ended == [False, False, True]
+    assert not list(place.ends.agents())
 
 
 async def test_links_are_counted_by_their_way() -> None:
