@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -38,7 +39,7 @@ Block = dict[str, Any]
 
 def configuration(folder: Path = TERRAFORM) -> list[dict[str, Any]]:
     """All files of a configuration, as their parser reads them."""
-    return [hcl2.loads(path.read_text()) for path in sorted(folder.glob("*.tf"))]
+    return [_parsed(path.read_text()) for path in sorted(folder.glob("*.tf"))]
 
 
 def declared(kind: str, folder: Path = TERRAFORM) -> Iterator[tuple[str, str, Block]]:
@@ -112,6 +113,12 @@ def _properties(owner: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def _kind(annotation: str) -> str:
     return next((kind for part, kind in KINDS if part in annotation), "text")
+
+
+@cache
+def _parsed(text: str) -> dict[str, Any]:
+    """Read by a grammar, which takes seconds."""
+    return hcl2.loads(text)
 
 
 def main() -> None:

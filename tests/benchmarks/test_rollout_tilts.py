@@ -22,6 +22,7 @@ def sides(seed: int, calls: int = 30) -> tuple[TiltedCoins, np.ndarray, np.ndarr
     return coins, canary, np.array([bool(call.code) for call in compared])
 
 
+@pytest.mark.variant
 def test_weights_are_one_in_the_mean() -> None:
     """Whatever the coin: so a mean over runs is of plain ones."""
     weights = [coins.weight(canary) for coins, canary, _ in map(sides, range(2_000))]

@@ -18,9 +18,6 @@ from tests.system.support import ledger
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(240)]
-IN_CI = ("bus",)
-"""The kinds of processes that are killed in CI, where a node's host is parted too, and `tests/system` kills the others
-on one machine; all of them are by `make test-hosts`."""
 LARGE = "x" * (10_000_000 - 1_000)
 """With what is around it, as large as a body may be."""
 SECOND = """\
@@ -58,9 +55,7 @@ def test_what_one_machine_does_is_done_by_many(world: HostWorld, tmp_path: Path)
     check_promises(load)
 
 
-@pytest.mark.parametrize(
-    "part", [part if part in IN_CI else pytest.param(part, marks=pytest.mark.variant) for part in KINDS]
-)
+@pytest.mark.parametrize("part", KINDS)
 def test_a_killed_process_is_survived(world: HostWorld, part: str) -> None:
     """Others go on with what it has begun; nothing runs twice, and nothing that was accepted is lost."""
     with MixedLoad(world, f"kill-{part}") as load:
@@ -75,9 +70,9 @@ def test_a_killed_process_is_survived(world: HostWorld, part: str) -> None:
     "part",
     [
         NODES[0],
-        pytest.param(GATEWAYS[0], marks=pytest.mark.variant),
-        pytest.param("controller", marks=pytest.mark.variant),
-        pytest.param("server", marks=pytest.mark.variant),
+        GATEWAYS[0],
+        "controller",
+        "server",
     ],
 )
 def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: HostWorld, part: str) -> None:
@@ -95,7 +90,6 @@ def test_a_host_that_is_parted_from_the_bus_does_no_harm(world: HostWorld, part:
     check_promises(load, interrupted=part != "controller")
 
 
-@pytest.mark.variant
 def test_agents_that_are_parted_from_a_gateway_keep_the_promises(world: HostWorld) -> None:
     """They reach the bus and not each other: small calls go on; large bodies go through the other gateway, or fail as
     what never began; jobs that were accepted end. All is well again when the network is."""
@@ -114,7 +108,6 @@ def test_agents_that_are_parted_from_a_gateway_keep_the_promises(world: HostWorl
     check_promises(load)
 
 
-@pytest.mark.variant
 def test_a_bus_server_is_lost_for_good(world: HostWorld) -> None:
     """With its disk: a fresh one gets all from the other two, of which another may then die."""
     wait_until(lambda: is_whole(world), "all servers have everything", WHOLE_S)

@@ -88,7 +88,6 @@ def test_calls_go_over_the_link(pair: Pair) -> None:
     check_calls_take_the_link(pair)
 
 
-@pytest.mark.variant
 def test_where_the_bus_is_in_clear_links_may_be(tmp_path: Path) -> None:
     """And are."""
     with paired(tmp_path, None) as pair:
@@ -107,7 +106,6 @@ def test_an_agent_that_is_parted_from_its_gateway_is_reached_over_the_bus(pair: 
     check_calls_take_the_link(pair)
 
 
-@pytest.mark.variant
 def test_a_frozen_agent_loses_its_link_and_gets_another(pair: Pair) -> None:
     """A call that came meanwhile is answered once it goes on."""
     pair.until_linked()
@@ -133,7 +131,6 @@ def test_an_agent_that_the_bus_no_longer_hears_has_no_link(pair: Pair) -> None:
     check_calls_take_the_link(pair)
 
 
-@pytest.mark.variant
 @pytest.mark.parametrize("part", ["agent", "gateway"])
 def test_whoever_was_killed_is_linked_anew(pair: Pair, part: str) -> None:
     """And its calls go over the new link."""

@@ -70,7 +70,6 @@ def test_a_client_without_the_authority_is_told_so(world: HostWorld) -> None:
     assert "/nowhere/ca.pem cannot be read" in wrong.stderr.replace("\n", " ")
 
 
-@pytest.mark.variant
 def test_a_new_certificate_is_served_without_a_restart(world: HostWorld) -> None:
     """An open connection goes on; the next one sees the new certificate."""
     host, client = world.network.hosts["gateway-1"], world.clients[0]

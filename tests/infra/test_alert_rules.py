@@ -39,6 +39,7 @@ def test_the_rules_are_rules() -> None:
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.variant
 def test_histories_of_hours_raise_what_they_must_and_nothing_else() -> None:
     """One failure at night wakes nobody, 2 % of them do."""
     assert_passes("service_levels.test.yaml")

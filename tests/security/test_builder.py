@@ -173,6 +173,7 @@ async def test_an_index_leads_a_builder_to_no_other_host(index: LocalIndex, tmp_
         assert inside.asked == []
 
 
+@pytest.mark.variant
 async def test_an_index_that_does_not_end_ends_with_its_time(
     index: LocalIndex, tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +221,7 @@ async def _fault_of(builds: EnvironmentBuilds, name: str) -> str:
     return ""
 
 
+@pytest.mark.variant
 async def test_an_index_that_is_down_is_told_from_packages_that_are_not_there(
     index: LocalIndex, tmp_path: Path, anyio_backend: str
 ) -> None:

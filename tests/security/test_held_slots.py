@@ -117,8 +117,8 @@ def cancel_job(platform: Platform, function: str) -> None:
     [
         (leave, "sleep"),
         pytest.param(pass_deadline, "stay", marks=pytest.mark.long),
-        (cancel, "stay"),
-        (cancel_job, "sleep"),
+        pytest.param(cancel, "stay", marks=pytest.mark.variant),
+        pytest.param(cancel_job, "sleep", marks=pytest.mark.variant),
     ],
 )
 def test_a_call_that_nobody_wants_any_more_gives_its_place_back(

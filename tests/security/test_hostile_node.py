@@ -27,6 +27,7 @@ from tests.security.memory import peak_mb
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS, deployed
+from tests.variants import with_variants
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
@@ -148,7 +149,7 @@ ATTACKS: dict[str, Attack] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("attack", list(ATTACKS.values()), ids=list(ATTACKS))
+@pytest.mark.parametrize("attack", with_variants(ATTACKS.values(), 4), ids=list(ATTACKS))
 def test_another_nodes_call_runs_to_its_end(place: Place, attack: Attack) -> None:
     """Once, with its own answer; and the next call is taken at once."""
     answer, run = place.call()

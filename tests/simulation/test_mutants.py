@@ -52,6 +52,7 @@ from pilotlight_runtime.calls.slot_table import AcceptedCall, Reconciled, SlotTa
 from tests.simulation.agent import SimAgent
 from tests.simulation.promises import Broken
 from tests.simulation.scenario import has_jobs, has_limits, simulate
+from tests.variants import with_variants
 
 ENOUGH = 800
 """Seeds within which a mutant must be caught; of parts that serve limits or jobs, those that have them."""
@@ -448,7 +449,7 @@ def has_part(name: str) -> Callable[[int], bool]:
 
 @pytest.mark.parametrize(
     ("mutant", "promises"),
-    MUTANTS,
+    with_variants(MUTANTS, 8),
     ids=[" and ".join(part.__name__ for part in mutant.values()) for mutant, _ in MUTANTS],
 )
 def test_a_broken_part_breaks_its_promise(

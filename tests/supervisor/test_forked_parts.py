@@ -17,6 +17,7 @@ import pytest
 from tests.forked_module import ForkedModule
 from tests.system.support.platform import platform
 from tests.system.support.processes import is_alive
+from tests.variants import with_variants
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -42,12 +43,15 @@ def started(log: Path, *words: str, executed: bool, **env: str) -> Iterator[Star
 
 @pytest.mark.parametrize(
     ("module", "words"),
-    [
-        ("pilotlight_supervisor.up", ("--help",)),
-        ("pilotlight_supervisor.up", ("--state-dir",)),
-        ("pilotlight_gateway", ("--unknown", "1")),
-        ("pilotlight_runtime", ("--unknown", "1")),
-    ],
+    with_variants(
+        [
+            ("pilotlight_gateway", ("--unknown", "1")),
+            ("pilotlight_supervisor.up", ("--help",)),
+            ("pilotlight_supervisor.up", ("--state-dir",)),
+            ("pilotlight_runtime", ("--unknown", "1")),
+        ],
+        2,
+    ),
     ids=str,
 )
 def test_it_says_the_same_and_ends_alike(tmp_path: Path, module: str, words: tuple[str, ...]) -> None:

@@ -144,6 +144,7 @@ def test_cancelling_and_resuming(batching: Platform, tmp_path: Path) -> None:
     assert (done["state"], done["counts"]["succeeded"]) == ("completed", count)
 
 
+@pytest.mark.variant
 def test_a_batch_goes_on_after_everything_was_stopped(batching: Platform, folder: Path, tmp_path: Path) -> None:
     """From what is on disk; the last that is asked of this platform."""
     file = lines_of(tmp_path / "in", [{"value": number} for number in range(60)])

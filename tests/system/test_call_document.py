@@ -35,6 +35,7 @@ def whole_numbers(value):
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize(
     "options",
     [

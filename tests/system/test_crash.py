@@ -29,14 +29,15 @@ from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.processes import descendants, is_alive, sandboxes_of
 from tests.system.support.sample_apps import APPS, EXAMPLES
+from tests.variants import with_variants
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(150)]
 SLOTS = 8
-PARTS = ("guest", "agent", "controller", "duties", "gateway", "nats")
-IN_CI = ("agent", "gateway")
-"""The parts that are killed here in CI. In other files jobs, schedules, streams and what is parked survive the others,
-and calls and their bills the bus (`tests/hosts/test_fleet.py`); all are killed here by `make test-crash`."""
+PARTS = ("agent", "gateway", "guest", "controller", "duties", "nats")
+"""The first is killed here in CI. In other files gateways die (`test_crash_gateways.py`), jobs, schedules, streams and
+what is parked survive the others, and calls and their bills the bus (`tests/hosts/test_fleet.py`); all are killed here
+by `make test-crash`."""
 OTHERS = ("controller", "duties", "gateway", "nats")
 ALLOWED = {
     "guest": {"container_died"},
@@ -62,9 +63,7 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
         yield running
 
 
-@pytest.mark.parametrize(
-    "part", [part if part in IN_CI else pytest.param(part, marks=pytest.mark.variant) for part in PARTS]
-)
+@pytest.mark.parametrize("part", with_variants(PARTS, 1))
 def test_a_killed_part_is_survived(platform: Platform, chance: random.Random, part: str) -> None:
     """Five seconds later all is well again; nothing is run twice that must not be, billed twice, or left over."""
     load = Load(platform=platform, seed=chance.randrange(10**9))

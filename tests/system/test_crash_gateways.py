@@ -91,6 +91,7 @@ def home_of(function: str) -> str:
     return heir.name
 
 
+@pytest.mark.variant
 def test_a_killed_home_costs_no_container(platform: Platform) -> None:
     """Its containers have no calls while another gateway takes over, for longer than their window: they stay."""
     part = home_of("default:ramps.steady")
@@ -131,6 +132,7 @@ def test_a_killed_home_costs_no_container(platform: Platform) -> None:
 MANY = pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(2400)])
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("count", [3, MANY])
 def test_nothing_starts_twice_when_a_home_stands_still(platform: Platform, chance: random.Random, count: int) -> None:
     """It is stopped for longer than its lease, and goes on when another one has its shards; in between, the agent."""

@@ -89,6 +89,7 @@ def test_ten_thousand_jobs_end_once_though_servers_of_the_bus_die_too(cluster: P
     survive(cluster, chance, (*PARTS, "nats-2", "nats-3"), jobs=10_000, kills=60, within=900.0, longest=0.01)
 
 
+@pytest.mark.variant
 @pytest.mark.parametrize("dead", [0, pytest.param(1, marks=pytest.mark.variant)])
 def test_jobs_of_a_dead_home_go_on_without_it(platform: Platform, chance: random.Random, dead: int) -> None:
     """Nothing starts it again: the other gateway becomes the home of its shards, and runs what comes."""

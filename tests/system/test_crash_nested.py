@@ -14,6 +14,7 @@ from tests.system.support.ledger import check_no_instant_is_sold_twice, check_no
 from tests.system.support.platform import Platform
 from tests.system.support.platform import platform as run_platform
 from tests.system.support.sample_apps import APPS
+from tests.variants import with_variants
 from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
@@ -32,7 +33,7 @@ def lines(platform: Platform, function: str) -> list[str]:
     return [line["text"] for line in platform.logs("nested", function)]
 
 
-@pytest.mark.parametrize("part", ["agent", "gateway", "nats"])
+@pytest.mark.parametrize("part", with_variants(["gateway", "agent", "nats"], 1))
 def test_a_killed_part_ends_or_keeps_both(platform: Platform, part: str) -> None:
     """The caller hears of one end, the nested call has begun once for it, and each has at most one receipt."""
     platform.output("nested.waits", seconds=0.0, name="warm")

@@ -134,6 +134,7 @@ def run_one_each(platform: Platform, count: int) -> dict[str, int]:
     return found
 
 
+@pytest.mark.variant
 def test_a_ramp_goes_on_under_another_leader(platform: Platform) -> None:
     """Two controllers, of which one stands still in the middle of a ramp, and later the other one is killed: each call
     has one container, none is lost, and whoever was away does nothing when it comes back.

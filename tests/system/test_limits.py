@@ -108,6 +108,7 @@ def test_jobs_wait_for_what_two_gateways_count_as_one(platform: Platform) -> Non
     wait_until(lambda: policy_holds(platform, ""), "both gateways know that there is no limit")
 
 
+@pytest.mark.variant
 def test_a_map_goes_as_fast_as_its_tenant_may(platform: Platform) -> None:
     """Refused submissions wait as long as they are told, and come again: every input has its answer."""
     platform.cli("quota", "set", "default", "requests_per_s=20", "burst=5")

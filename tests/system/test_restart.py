@@ -22,6 +22,7 @@ def running(folder: Path) -> AbstractContextManager[Platform]:
     return run_platform(folder, "--cpu-slots", "4", "--blanks", "1")
 
 
+@pytest.mark.variant
 def test_what_was_deployed_survives_a_stop_in_order(tmp_path: Path) -> None:
     """Ctrl-C lets a call end that runs, leaves nothing running, and the next start knows apps, keys and usage."""
     with running(tmp_path) as platform, ThreadPoolExecutor(1) as callers:

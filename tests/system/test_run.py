@@ -15,6 +15,7 @@ from threading import Event
 import pytest
 
 from tests.system.support.platform import ROOT, Platform
+from tests.variants import with_variants
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.system
@@ -91,7 +92,7 @@ def test_what_is_deployed_goes_on_while_a_run_answers_as_the_file_is_now(platfor
     wait_until(lambda: not run_names(platform), "its containers are gone")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", with_variants([signal.SIGINT, signal.SIGTERM], 1))
 def test_a_run_that_is_interrupted_leaves_nothing(platform: Platform, file: Path, number: signal.Signals) -> None:
     """Its call is cancelled, its app deleted, and its container goes."""
     with running(platform, file) as process:

@@ -128,6 +128,7 @@ def let_go_on(platform: Platform) -> int:
     return let
 
 
+@pytest.mark.variant
 def test_a_load_that_flaps_does_not_flap_containers(platform: Platform) -> None:
     """Between bursts one container goes per window, and only what has gone comes again."""
     to_zero(platform)

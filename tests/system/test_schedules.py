@@ -156,6 +156,7 @@ def test_a_stopped_app_has_no_ticks(ticking: Platform) -> None:
     check_none_ran_twice(ticking)
 
 
+@pytest.mark.variant
 @pytest.mark.crash
 def test_the_whole_platform_dies_and_starts_again(ticking: Platform) -> None:
     """What was stored ahead comes, and the last missed tick, each once; then the next ones. The last of this one."""

@@ -226,6 +226,7 @@ def test_a_secret_in_use_is_not_removed_and_a_missing_one_is_named(secretive: Pl
     assert "there is no secret never-set: run `pilotlight secret set never-set`" in lacking.stderr
 
 
+@pytest.mark.variant
 def test_a_gateway_that_is_killed_loses_nothing(secretive: Platform) -> None:
     """While one value after the other is set: the last that was answered, or a later one, is what functions get."""
     values = [f"value-{number}-of-many" for number in range(200)]

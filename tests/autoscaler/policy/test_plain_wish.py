@@ -20,6 +20,7 @@ from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, P
 from tests.autoscaler.simulator.simulated import simulation
 from tests.builders.specs import function_spec
 from tests.example_counts import examples
+from tests.variants import with_variants
 
 
 class AskedTwice(SimulatedPolicy):
@@ -54,13 +55,16 @@ class AskedTwice(SimulatedPolicy):
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {},
-        {"slots": 4, "window_s": 300},
-        {"min_containers": 1, "buffer_containers": 2},
-        {"max_containers": 2, "timeout_s": 30},
-        {"fleet": "A100-80GB:3"},
-    ],
+    with_variants(
+        [
+            {},
+            {"max_containers": 2, "timeout_s": 30},
+            {"slots": 4, "window_s": 300},
+            {"min_containers": 1, "buffer_containers": 2},
+            {"fleet": "A100-80GB:3"},
+        ],
+        2,
+    ),
     ids=str,
 )
 def test_each_wish_of_a_simulation_is_that_of_the_controller(settings: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import msgspec
+import pytest
 
 from pilotlight_autoscaler.observations.pending_commands import PendingBind
 from pilotlight_autoscaler.observations.world import World
@@ -144,6 +145,7 @@ def test_a_storm_of_failing_starts_delays_nobody_else() -> None:
     assert storm.victim_at - 10.0 <= FAILS_AFTER_S + 2 * TICK_S
 
 
+@pytest.mark.variant
 def test_a_storm_is_over_once_each_version_was_tried() -> None:
     """From then on it is as many starts as one failing version takes: two in three seconds, and fewer with time."""
     storm = Storm(slots=8, versions=50)

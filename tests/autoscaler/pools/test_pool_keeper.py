@@ -21,6 +21,7 @@ from pilotlight_core.model.records.pools import LaunchState, PoolState
 from tests.autoscaler.pools.pool_world import PoolWorld
 from tests.builders.nodes import container
 from tests.builders.pools import EIGHT_L4, pool
+from tests.variants import with_variants
 
 
 @pytest.fixture
@@ -369,7 +370,7 @@ async def test_nothing_happens_without_pools() -> None:
         no_pool(pool())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", with_variants(range(8), 3))
 async def test_no_machine_is_lost_however_often_controllers_die(seed: int) -> None:
     """Never more than the limit; in the end, with nothing that waits, none that is paid for."""
     chance = random.Random(seed)

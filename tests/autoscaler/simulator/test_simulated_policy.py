@@ -13,6 +13,7 @@ from pilotlight_autoscaler.simulator.traffic.traffic_patterns import PATTERNS, P
 from pilotlight_core.model.messages.node_messages import ContainerState
 from tests.autoscaler.simulator.runs.test_function_run import with_containers
 from tests.autoscaler.simulator.simulated import recorded, run_of, simulation
+from tests.variants import with_variants
 
 
 def test_the_policy_sees_containers_and_demand() -> None:
@@ -53,7 +54,7 @@ def test_idle_containers_give_way_to_calls_of_others() -> None:
     assert b.sums.waits.total_s == pytest.approx(20.0, abs=0.1)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("pattern", with_variants(PATTERNS, 2))
 def test_asked_seldom_it_decides_as_if_asked_each_second(pattern: str) -> None:
     """Calls, containers and what is remembered agree, but for the instants of single passes."""
     mix = PatternMix(functions=3, minutes=90, calls_per_s=0.5, seed=3, parts={pattern: 1.0})

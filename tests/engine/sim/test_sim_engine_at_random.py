@@ -16,6 +16,7 @@ from pilotlight_engine.scheduling.step_scheduler import SchedulerLimits
 from pilotlight_engine.scheduling.token_sequence import StepPlan, StepSpan
 from pilotlight_engine.sim.sim_engine import SimEngine, SimModel
 from tests.engine.generations import GREEDY, Ran, request, run, step
+from tests.variants import with_variants
 
 CALLS = 300
 ADAPTERS = ("x", "y", "z")
@@ -112,7 +113,7 @@ def _disturb(made: CheckedEngine, paused: list[GenRequest], chance: random.Rando
         made.wake()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", with_variants(range(8), 3))
 def test_whatever_happens_each_sequence_has_its_own_tokens_and_all_room_comes_back(seed: int) -> None:
     """Little room, adapters beyond their room, priorities, aborts, pauses, lack of memory, harm and sleep."""
     chance = random.Random(seed)

@@ -13,17 +13,21 @@ from pilotlight_engine.transformer.lean_decoder import LEAN, lean_decoder
 from tests.engine.generations import request, run
 from tests.engine.transformer.test_torch_engine import NEW, engine, prompts
 from tests.engine.transformer.tiny_models import CONFIGS, reference, save_model
+from tests.variants import with_variants
 
 
 @pytest.mark.parametrize(
     ("kind", "changed"),
-    [
-        ("llama", {"attention_bias": True}),
-        ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}}),
-        ("qwen2", {}),
-        ("qwen3", {"attention_bias": True}),
-        ("mistral", {}),
-    ],
+    with_variants(
+        [
+            ("llama", {"attention_bias": True}),
+            ("qwen2", {}),
+            ("llama", {"rope_parameters": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}}),
+            ("qwen3", {"attention_bias": True}),
+            ("mistral", {}),
+        ],
+        2,
+    ),
 )
 def test_it_says_what_the_model_says(kind: str, changed: dict[str, Any], tmp_path: Path) -> None:
     """To the last digits of its logprobs, with biases, windows and every kind of positions."""

@@ -19,6 +19,7 @@ from pilotlight_engine.transformer import torch_engine
 from pilotlight_engine.transformer.torch_engine import TorchEngine, TorchSettings
 from tests.engine.generations import GREEDY, Ran, request, run, step
 from tests.engine.transformer.tiny_models import CONFIGS, VOCABULARY, greedy, logprobs_after, reference
+from tests.variants import with_variants
 
 Folders = Callable[[str], Path]
 LENGTHS = (1, 5, 17, 40, 64)
@@ -38,7 +39,7 @@ def prompts(seed: int = 3) -> list[tuple[int, ...]]:
     return [tuple(chance.randrange(VOCABULARY) for _ in range(length)) for length in LENGTHS]
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", with_variants(CONFIGS, 3))
 def test_every_architecture_is_exact(kind: str, model_folder: Folders) -> None:
     """Prompts of mixed lengths, in chunks, together, all preempted once, and with a stored prefix; and the logprobs are
     those of the whole sequence in one pass.

@@ -15,6 +15,7 @@ from benchmarks.fairness import MICE, SIZES_MS, SLOTS, jain, share_error
 from pilotlight_core.model.messages.call_messages import Outcome
 from pilotlight_gateway.home.home import Home
 from tests.builders.calls import call, credit
+from tests.variants import with_variants
 
 OUTSTANDING = 40
 WARM_S = 10.0
@@ -88,7 +89,7 @@ class Platform:
         heapq.heappush(self._events, (at, next(self._numbers), what, who))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", with_variants(range(3), 1))
 def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
     """Nine tenants of weights 1:2:4 have calls of 20 ms to 2 s; over less time single calls weigh more than 3%."""
     weights = {name: float(2 ** (number % 3)) for number, name in enumerate(MICE)}
@@ -102,7 +103,7 @@ def test_weights_are_shares_within_three_percent_of_a_minute(seed: int) -> None:
     assert sum(shares.values()) >= 0.98 * SLOTS * 60.0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", with_variants(range(3), 1))
 def test_a_tenant_that_comes_late_has_its_share_within_a_second(seed: int) -> None:
     """It gets no more than that in the long run, as unused service is not saved up."""
     weights = dict.fromkeys((*MICE, "late"), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from pilotlight_core.model.errors import Conflict
@@ -115,6 +116,7 @@ def test_nobody_goes_back_while_shares_rise(world: World) -> None:
     assert {ramp.ask(f"user-{number}", number % GATEWAYS) for number in range(USERS)} == {Arm.CANARY}
 
 
+@pytest.mark.variant
 def test_without_a_home_that_refuses_users_go_back(world: World) -> None:
     """So the test above would see it."""
     ramp, seen = Ramp(world, random.Random(7)), dict[str, Arm]()

@@ -177,6 +177,7 @@ async def test_one_that_hangs_is_killed(tmp_path: Path, anyio_backend: str) -> N
         await until(lambda: supervisor.starts >= 2)
 
 
+@pytest.mark.variant
 async def test_one_that_is_stopped_is_killed(tmp_path: Path, anyio_backend: str) -> None:
     """The real one, which nothing else than its beat tells from one that has nothing to do."""
     async with supervised() as supervisor:

@@ -13,6 +13,7 @@ from tests.command_line import run_command
 from tests.sdk.cli.every_command import FAILS, HERE, STREAMS, WORDS, commands, make_folder, script
 from tests.sdk.cli.shell import invoke
 from tests.sdk.scripted import ScriptedPlatform, chunk, event, problem, problem_document, result, stream
+from tests.variants import with_variants
 
 CALLED = "/v1/functions/hello.greet/calls"
 
@@ -71,7 +72,7 @@ def test_the_error_of_every_command_parses(folder: Path, platform: ScriptedPlatf
     assert "error: it went wrong" in done.stderr
 
 
-@pytest.mark.parametrize("name", [*FAILS, "plan"])
+@pytest.mark.parametrize("name", with_variants(["plan", *FAILS], 4))
 def test_commands_that_are_programs_of_their_own_do_too(folder: Path, name: str) -> None:
     """They end with the error as JSON, or with their own document."""
     code, out = run(*WORDS[name].split())

@@ -13,6 +13,7 @@ import pytest
 
 from pilotlight_runtime.guest.basics.proxy_forwarder import NO_PROXY, VARIABLES, proxy_variables
 from tests.runtime.egress.proxy_world import HOST, OTHER, PUBLIC, proxy_world
+from tests.variants import with_variants
 
 CLIENTS = {
     "urllib": "import urllib.request; found = urllib.request.urlopen(url).read().decode()",
@@ -51,7 +52,7 @@ async def run(client: str, folder: Path, url: str, authority: Path) -> str:
     return text.decode().strip()
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", with_variants(sorted(CLIENTS), 2))
 async def test_libraries_work_unmodified(client: str, tmp_path: Path, anyio_backend: str) -> None:
     """They reach what is named, over TLS and in clear, say why they do not reach others, and follow no redirect there.
 

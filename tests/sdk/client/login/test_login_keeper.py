@@ -133,6 +133,7 @@ async def test_a_login_ends(file: Path, platform: ScriptedPlatform) -> None:
         await LoginKeeper(file, LOGIN.url, lambda: 1_000.0).bearer()
 
 
+@pytest.mark.variant
 async def test_a_real_provider_renews(
     file: Path, identity_provider: IdentityProvider, issuer: IssuerClient, info: LoginInfo
 ) -> None:
