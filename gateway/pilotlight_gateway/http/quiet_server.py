@@ -17,8 +17,9 @@ from pilotlight_gateway.http.tls_listener import TlsListener
 SECOND_S, TICKS_A_SECOND = 1.0, 10
 """Of uvicorn's ticks, every tenth has work: it makes the header of the next second's answers."""
 
-SETTLE_S = 0.05
-"""For handshakes that had begun, and for reading what came with them."""
+SETTLE_TURNS, TURN_S = 10, 0.005
+"""For handshakes that had begun, and for reading what came with them: accepting and reading take turns of the loop, and
+on a busy machine one turn may take all of the time."""
 
 
 class EndingAnswers(Protocol):
@@ -76,7 +77,8 @@ class QuietServer(Server):
         self.end_connections()
         for each in sockets or ():
             end_handshakes(each)
-        await asyncio.sleep(SETTLE_S)
+        for _ in range(SETTLE_TURNS):
+            await asyncio.sleep(TURN_S)
         await super().shutdown(sockets)
 
     async def main_loop(self) -> None:
