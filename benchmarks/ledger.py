@@ -3,16 +3,20 @@
 calls      one container with 64 calls in flight ends 6,000 a second; from the bytes of messages to rows, wall clock
 intervals  5,000 slices of 500 functions, each with an interval of a second without calls, in each fold
 report     usage by key and hour over 31 days: a tenant with 100 keys among ten such, 1.6 million sums
-rebuild    all sums of 30 days recomputed from 10 million lines, and compared (`pilotlight ledger verify`)
+rebuild    all sums of 30 days recomputed from 10 million lines, and compared (`pilotlight ledger verify`), in a process
+           of its own, whose peak of memory counts
 size       bytes on disk of a million calls' receipts
 """
 
 from __future__ import annotations
 
 import json
+import multiprocessing
+import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -170,21 +174,35 @@ def _hours(tenant: str, keys: int) -> Iterator[list[dict[str, object]]]:
         ]  # fmt: skip
 
 
-def time_rebuild(url: str, lines: int) -> Took:
-    """What it takes to recompute and compare all sums from so many lines of a minute."""
-    ledger = Ledger(url, load_prices())
+def time_rebuild(url: str, lines: int) -> tuple[Took, float]:
+    """What it takes to recompute and compare all sums from so many lines of a minute; and the peak of memory in MB."""
     slices = max(1, lines // LINE_MINUTES)
-    _fill_lines(ledger, slices)
+    for work in (_fill_lines, _rebuild):
+        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+            done = process.submit(work, url, slices).result()
+    return done
+
+
+def _rebuild(url: str, slices: int) -> tuple[Took, float]:
+    ledger = Ledger(url, load_prices())
     with timed() as took:
         found = verify(ledger, "2026-11-01", "2026-12-01")
     assert found.discrepancy is None, found
     assert found.lines == slices * LINE_MINUTES
     ledger.close()
-    return took
+    return took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1_024 / 1e6
 
 
-def _fill_lines(ledger: Ledger, slices: int) -> None:
+def _fill_lines(url: str, slices: int) -> tuple[Took, float]:
     """Lines of idle containers, and their sums, as a fold makes them."""
+    ledger = Ledger(url, load_prices())
+    with timed() as took:
+        _insert_lines(ledger, slices)
+    ledger.close()
+    return took, 0.0
+
+
+def _insert_lines(ledger: Ledger, slices: int) -> None:
     rate, minute = ledger.book.rate("l4"), 60 * NS_PER_S
     with ledger._engine.begin() as connection:  # noqa: SLF001 - folding them takes an hour
         for number in range(slices):
@@ -248,18 +266,23 @@ def main() -> None:
     """Measure, print the table and the figures."""
     parser = report.arguments("ledger", __doc__ or "")
     parser.add_argument("--lines", type=int, help=f"of `rebuild`; default {LINES:,}, with --quick {QUICK_LINES:,}")
+    parser.add_argument("--only-rebuild", action="store_true", help="measure nothing else, but it in both databases")
     options = parser.parse_args()
     lines = options.lines or (QUICK_LINES if options.quick else LINES)
     figures: dict[str, float] = {}
     freeze()  # as the gateways and the duties that do this
     with databases() as known:
-        for name, new in known.items():
+        for name, new in {} if options.only_rebuild else known.items():
             figures |= measure(name, new, quick=options.quick)
             print(json.dumps(figures), flush=True)
-        rebuilt = time_rebuild(known["sqlite"]("rebuild"), lines)
-        figures |= {"rebuild_s": rebuilt.wall_s, "rebuild_cpu_s": rebuilt.cpu_s}
+        for name, of in {"sqlite": "", **({"postgres": "postgres_"} if options.only_rebuild else {})}.items():
+            rebuilt, peak = time_rebuild(known[name]("rebuild"), lines)
+            took = {"s": rebuilt.wall_s, "cpu_s": rebuilt.cpu_s, "peak_mb": peak}
+            figures |= {f"{of}rebuild_{what}": value for what, value in took.items()}
+            print(json.dumps(figures), flush=True)
     figures["rebuild_lines"] = max(1, lines // LINE_MINUTES) * LINE_MINUTES
-    figures["report_s"] = max(figures["sqlite_report_s"], figures["postgres_report_s"])
+    if not options.only_rebuild:
+        figures["report_s"] = max(figures["sqlite_report_s"], figures["postgres_report_s"])
     report.table("The ledger", ("figure", "value"), list(figures.items()))
     report.finish("ledger", figures)
 

@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from pilotlight_core.model.messages.usage import LeaseState, UsageEvent
+from pilotlight_core.model.messages.usage import CallShare, LeaseState, UsageEvent
 from pilotlight_core.model.messages.usage_facts import Fault, Purpose
 
 HOUR = 3_600 * 10**9
+
+
+@dataclass
+class BilledShare:
+    event: UsageEvent
+    share: CallShare
+    paid: int
+    """Nanoseconds that who asked for the call pays."""
 
 
 @dataclass
@@ -30,42 +38,54 @@ class UsageOracle:
     def add(self, events: Sequence[UsageEvent]) -> None:
         self.seen.update((event.id, event) for event in events)
 
+    def starts(self) -> list[list[BilledShare]]:
+        """The shares of each start of a call, in their order. What its container did for nothing is given back."""
+        found: dict[tuple[str, str], list[list[BilledShare]]] = {}
+        for event in sorted(self.seen.values(), key=lambda each: each.t0):
+            for share in event.shares:
+                runs = found.setdefault((event.container, share.call_id), [[]])
+                lost = share.fault is Fault.PLATFORM
+                back = share.earlier if lost else 0
+                for before in (one for one in reversed(runs[-1]) if not one.share.ended):
+                    part = min(back, before.paid)
+                    before.paid, back = before.paid - part, back - part
+                runs[-1].append(BilledShare(event, share, 0 if lost else share.ns))
+                if share.ended and (lost or not share.moved):  # behind what a moved one kept comes what it lost
+                    runs.append([])
+        return [run for runs in found.values() for run in runs]
+
     def parts(self) -> list[tuple[str, str, int, Fraction]]:
         """(payer, call or "", nanoseconds, dollars) of all time that is known."""
         found = []
-        lost = {
-            share.call_id for event in self.seen.values() for share in event.shares if share.fault is Fault.PLATFORM
-        }
-        for event in self.seen.values():
+        for one in (one for run in self.starts() for one in run):
+            for payer, ns in ((one.share.tenant, one.paid), ("", one.share.ns - one.paid)):
+                at = one.event.wall_ns / 10**9
+                found.append((payer, one.share.call_id, ns, ns * self.dollars(one.event, at) * self.paid(payer, at)))
+        for event in (event for event in self.seen.values() if not event.shares):
             at = event.wall_ns / 10**9
-            dollars = self.dollars(event, at)
-            for share in event.shares:
-                payer = "" if share.call_id in lost else share.tenant
-                found.append((payer, share.call_id, share.ns, share.ns * dollars * self.paid(payer, at)))
-            if not event.shares:
-                guess = event.purpose in (Purpose.PREWARM, Purpose.MOVE) and not event.used
-                payer = "" if guess or event.state is LeaseState.PROVISIONING else event.tenant
-                cost = (event.t1 - event.t0) * dollars * self.paid(payer, at)
-                found.append((payer, "", event.t1 - event.t0, cost))
+            guess = event.purpose in (Purpose.PREWARM, Purpose.MOVE) and not event.used
+            payer = "" if guess or event.state is LeaseState.PROVISIONING else event.tenant
+            cost = (event.t1 - event.t0) * self.dollars(event, at) * self.paid(payer, at)
+            found.append((payer, "", event.t1 - event.t0, cost))
         return found
 
     def charges(self) -> list[tuple[str, str, int, Fraction]]:
         """(payer, call, nanoseconds or tokens, dollars) of what calls are billed beside their time."""
-        taken, found = Counter[str](), []
-        for event in self.seen.values():
-            for share in event.shares:
-                taken[share.call_id] += share.ns  # each call is started once
-        for event in self.seen.values():
-            at = event.wall_ns / 10**9
-            for share in (one for one in event.shares if one.ended and one.fault is not Fault.PLATFORM):
-                payer, paid = share.tenant, self.paid(share.tenant, at)
-                if (lack := self.rate(event.price, at)[1] - taken[share.call_id]) > 0:
-                    found.append((payer, share.call_id, lack, lack * self.dollars(event, at) * paid))
+        found = []
+        for run in self.starts():
+            for event, share in ((one.event, one.share) for one in run if one.share.ended):
+                if share.fault is Fault.PLATFORM:
+                    continue
+                at, payer = event.wall_ns / 10**9, share.tenant
+                lack = 0 if share.resumed else self.rate(event.price, at)[1] - sum(one.paid for one in run)
+                if lack > 0:
+                    found.append((payer, share.call_id, lack, lack * self.dollars(event, at) * self.paid(payer, at)))
                 price = [nano for starts, nano in self.token if starts <= at][-1:]
                 count = share.units.get("prompt_tokens", 0) if share.ended == "ok" else 0
                 count = min(count, self.most.get(event.container, 0))
                 if count and price and price[0]:
-                    found.append((payer, share.call_id, count, Fraction(count * price[0], 10**15) * paid))
+                    cost = Fraction(count * price[0], 10**15) * self.paid(payer, at)
+                    found.append((payer, share.call_id, count, cost))
         return found
 
     def rate(self, price: str, at: float) -> tuple[int, int]:
