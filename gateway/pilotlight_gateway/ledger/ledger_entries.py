@@ -285,6 +285,12 @@ def _parts_of(event: UsageEvent, book: PriceBook, at: float) -> tuple[list[Part]
     return parts, least
 
 
+def rates_at(event: UsageEvent, book: PriceBook, payer: str, at: float) -> tuple[int, ...]:
+    """What an interval would cost at a unix second: rate, discount, then ppm and rate of cores and of memory."""
+    (_, _, rate, off), *of_host = _discounted(_parts_of(event, book, at)[0], book, payer, at)
+    return (rate, off, *_of_host(of_host))
+
+
 def _discounted(parts: list[Part], book: PriceBook, payer: str, at: float) -> list[Part]:
     """The same for who pays: the operator ("") has no discount."""
     if not payer or not (off := book.discount(payer, at)):

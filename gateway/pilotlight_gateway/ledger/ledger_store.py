@@ -255,7 +255,7 @@ class Ledger:
         self._add_usage(connection, entries)
         add_receipts(connection, entries)
         if reversals := [*entries.reversals, *take_due(connection, found.fresh, open_from)]:
-            corrected = correct(connection, reversals)
+            corrected = correct(connection, reversals, self.book)
             self._add_usage(connection, corrected.entries)
             add_receipts(connection, corrected.entries)
             keep_pending(connection, corrected.left)

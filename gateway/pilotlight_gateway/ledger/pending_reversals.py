@@ -42,7 +42,8 @@ _encoder = msgspec.msgpack.Encoder()
 def take_due(connection: sa.Connection, events: Iterable[UsageEvent], open_from: str) -> list[Reversal]:
     """The corrections that wait for something of these events, which are fresh; they wait no more.
 
-    They are booked on their own day, or on the first that is open.
+    They are booked on their own day, or on the first that is open. A container may have lost a call more than once: the
+    first end takes first, since what came before it came before the later ones too.
     """
     table = pending_reversal.c
     if connection.scalar(sa.select(table.event).limit(1)) is None:  # the common case
@@ -51,9 +52,9 @@ def take_due(connection: sa.Connection, events: Iterable[UsageEvent], open_from:
     query = sa.select(pending_reversal).where(table.container.in_({event.container for event in with_calls}))
     due: list[Reversal] = []
     taken = Counter[tuple[str, str]]()
-    for row in connection.execute(query.order_by(table.event, table.call_id)).all():
-        pending = PendingReversal(*row)
-        event = _decoder.decode(pending.data)
+    rows = [PendingReversal(*row) for row in connection.execute(query.order_by(table.event, table.call_id)).all()]
+    waiting = [(_decoder.decode(pending.data), pending) for pending in rows]
+    for event, pending in sorted(waiting, key=lambda one: one[0].t0):
         if found := _found(pending, event, with_calls, taken):
             share = msgspec.structs.replace(event.shares[0], earlier=found)
             hour = max(pending.hour, open_from)

@@ -68,6 +68,27 @@ def test_what_the_platform_ended_is_given_back(ledger: Ledger) -> None:
     assert hours == sum(row["ns"] for row in ledger.read(sa.select(usage_day)))
 
 
+@pytest.mark.parametrize(("before", "after"), [(10, 20), (20, 10)])
+def test_what_was_billed_last_is_given_back_first(ledger: Ledger, before: int, after: int) -> None:
+    """Of a stream that had kept its first seconds, on a day on which the price and the discount changed."""
+    ledger.book.put("cpu", [
+        DatedRate(nano_usd_per_hour=before), DatedRate(starts_at=MIDNIGHT + 60, nano_usd_per_hour=after)
+    ])  # fmt: skip
+    ledger.book.put("tenant.acme", [DatedRate(starts_at=MIDNIGHT + 120, nano_usd_per_hour=900_000_000)])
+    for number, at in enumerate((30, 90, 150)):
+        ledger.fold("USAGE", number, delivered([part(number, number * SECOND, SECOND, at=MIDNIGHT + at)]))
+
+    lost = part(3, 3 * SECOND, 5, "died", at=MIDNIGHT + 180, fault=Fault.PLATFORM, earlier=SECOND + SECOND // 2)
+    ledger.fold("USAGE", 3, delivered([lost]))
+
+    paid: dict[tuple[int, int], int] = {}
+    for row in receipts(ledger, "acme", "a"):
+        if row["price"] == "cpu":
+            terms = row["rate"], row["discount"]
+            paid[terms] = paid.get(terms, 0) + row["ns"]
+    assert paid == {(before, 0): SECOND, (after, 0): SECOND // 2, (after, 100_000_000): 0}
+
+
 @pytest.mark.parametrize("kept_at", [1, 12, 33])
 def test_a_stream_that_moved_is_billed_for_what_its_first_container_had_kept(ledger: Ledger, kept_at: int) -> None:
     """As its meter tells it, second by second; then for what the next one did. The operator pays for what was lost."""

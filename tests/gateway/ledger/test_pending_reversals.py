@@ -66,6 +66,16 @@ def test_what_one_correction_takes_another_does_not(ledger: Ledger) -> None:
     assert due(ledger, part(1, 0, 4)) == [(3, 0, "2026-09-22T01", 2), (1, 19, "2026-09-22T01", 2)]
 
 
+def test_of_two_ends_in_one_container_the_first_takes_first(ledger: Ledger) -> None:
+    """It can be given back nothing that came after it, unlike the other one, whatever their ids are."""
+    first, second = end(9), Reversal(part(10, 200, 205, END), END, "2026-09-22T01")
+    keep(ledger, (second, 20), (first, 20))
+
+    assert due(ledger, part(1, 0, 20)) == [(20, 0, "2026-09-22T01", 2)]
+    assert due(ledger, part(2, 110, 130)) == [(20, 0, "2026-09-22T01", 0)]
+    assert waiting(ledger) == []
+
+
 def test_a_correction_of_two_shares_waits_as_one(ledger: Ledger) -> None:
     """An event may have several of a call."""
     keep(ledger, (end(), 3), (end()._replace(lines=4), 5))
