@@ -164,9 +164,10 @@ class BudgetHome:
         purses = known.purses_of(money.function, money.key)
         waits = False
         for purse in purses:
-            verdict = purse.judge(money.worst if purse.is_hard else _amount(purse, money))
+            amount = money.worst if purse.is_hard else _amount(purse, money)
+            verdict = purse.judge(amount)
             if verdict is EXHAUSTED:
-                return purse.standing(_amount(purse, money), at)
+                return purse.standing(amount, at)
             waits = waits or verdict is WAITS
         if waits:
             return self._wait(known, purses, (gateway, money.number), money, at)

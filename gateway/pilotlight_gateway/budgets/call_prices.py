@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import gcd
 from typing import Final, NamedTuple
 
 from msgspec import UNSET
@@ -50,8 +51,8 @@ PAID_PARTS: Final = NS_PER_HOUR * NANO_USD
 Payer = tuple[str, str, str]
 """A tenant, its function and key."""
 NOBODY: Final[Payer] = ("", "", "")
-SpentKind = tuple[str, str, int, int, int]
-"""Of starts that pay alike: their price, purchase, and parts of a device, of a core and of a GiB."""
+SpentKind = tuple[str, str, int, int, int, int]
+"""Of starts that pay alike: their price, purchase, parts of a device, of a core and of a GiB, and the discount."""
 FleetPart = tuple[str, int]
 """The price of a device, and the millionths of it that one container may get."""
 
@@ -67,17 +68,47 @@ class WorstTerms(NamedTuple):
     """What the units of one call cost at most, in parts (1/`NS_PER_HOUR`) of a nano-dollar."""
 
 
+class SpentWeight(NamedTuple):
+    """What a nanosecond of such starts costs, with all that they pay for."""
+
+    listed: int
+    """By the list, in nano-dollars an hour times millionths."""
+    least: int
+    """Nanoseconds that a start is billed at least."""
+    rate: int
+    """Of the device."""
+    paid: int
+    """The same as `listed`, less the discount, in parts (1/`scale`) of a nano-dollar: the lowest terms, since whole
+    numbers of one machine word are several times as fast."""
+    scale: int
+
+
+class RoundedRest:
+    """What the calls of a payer cost less what was counted, in parts (1/`scale`) of a nano-dollar; never above 0.
+
+    `scale` is that of its starts, as long as all pay alike, then `SCALE`.
+    """
+
+    __slots__ = ("parts", "scale")
+
+    def __init__(self) -> None:
+        self.parts = 0
+        self.scale = SCALE
+
+
 class DearestTerms:
     """The terms of a version for a tenant, with its discount; and what was reckoned from them last."""
 
-    __slots__ = ("least", "ns", "off", "rate", "starts", "units", "worst")
+    __slots__ = ("least", "longest_s", "ns", "off", "rate", "starts", "units", "worst")
 
-    def __init__(self, rate: int, least: int, units: int, off: int, starts: int) -> None:
+    def __init__(self, rate: int, least: int, units: int, off: int, spec: FunctionSpec) -> None:
         self.rate = rate
         self.least = least
         self.units = units
         self.off = off
-        self.starts = starts
+        self.starts = starts_of(spec)
+        self.longest_s = self.starts * spec.timeout
+        """A live call runs no longer, with all its starts."""
         self.ns = -1
         """The time of which `worst` is, with units: most calls of a version have the same."""
         self.worst = 0
@@ -131,11 +162,10 @@ class CallPrices:
         """Of now, by version and tenant."""
         self._changing: dict[tuple[str, str, int, int], DearestTerms] = {}
         """The dearest, by version, tenant, and the changes until then."""
-        self._weights: dict[SpentKind, tuple[int, int, int]] = {}
+        self._weights: dict[SpentKind, SpentWeight] = {}
         self._weighed = -1
         """The revision of the book by which."""
-        self._rounded: dict[Payer, int] = {}
-        """By payer: what its calls cost less what was counted, in parts (1/`SCALE`) of a nano-dollar; never above 0."""
+        self._rounded: dict[Payer, RoundedRest] = {}
         self._costs: dict[str, deque[int]] = {}
         self._learnt = 0
         self._likely: dict[str, int] = {}
@@ -158,6 +188,22 @@ class CallPrices:
         tenant, function, key = payer
         worst = self.worst_of(version, seconds, tenant, within_s=within_s, with_units=with_units)
         return CallMoney(tenant, function, key, worst, self.likely(version.id, worst), seconds)
+
+    def money_of_call(self, version: VersionRecord, payer: Payer, within_s: float) -> CallMoney:
+        """What a live call asks for that is over in so many seconds, with all its starts: as `money_of`, at once."""
+        book = self._book
+        if self._clock() >= self._look_at or book.revision != self._revision or book.dated_revision != self._dated:
+            self._refresh()
+        tenant, function, key = payer
+        terms = None if self._changes else self._present.get((version.id, tenant))
+        if terms is None:
+            terms = self._dearest(version, tenant, within_s)
+        seconds = min(within_s, terms.longest_s)
+        ns = int(seconds * NS_PER_S + 0.5)
+        worst = terms.worst if ns == terms.ns else terms.worst_of(ns, with_units=True)
+        return CallMoney(
+            tenant, function, key, worst, self.likely(version.id, worst) if self._likely else worst, seconds
+        )
 
     def worst_of(
         self,
@@ -209,8 +255,8 @@ class CallPrices:
             if len(self._present) >= KNOWN_AT_MOST:
                 self._present.clear()
             rate, least, units = self._terms(version)
-            off, starts = self._book.discount(tenant), starts_of(version.spec)
-            found = self._present[which] = DearestTerms(rate, least, units, off, starts)
+            off = self._book.discount(tenant)
+            found = self._present[which] = DearestTerms(rate, least, units, off, version.spec)
         return found
 
     def _dearest_of_changes(self, version: VersionRecord, tenant: str, begun: int, last: int) -> DearestTerms:
@@ -225,7 +271,7 @@ class CallPrices:
             if len(self._changing) >= KNOWN_AT_MOST:
                 self._changing.clear()
             rate, least, units = (max(kind) for kind in zip(*each, strict=True))
-            found = self._changing[which] = DearestTerms(rate, least, units, off, starts_of(version.spec))
+            found = self._changing[which] = DearestTerms(rate, least, units, off, version.spec)
         return found
 
     def rate(self, version: VersionRecord) -> int:
@@ -263,44 +309,61 @@ class CallPrices:
         return terms
 
     def cost(
-        self, spent: Iterable[Spent], payer: Payer = NOBODY, tenant: str = "", units: Mapping[str, int] = NOTHING
+        self, spent: Sequence[Spent], payer: Payer = NOBODY, tenant: str = "", units: Mapping[str, int] = NOTHING
     ) -> int:
         """Of a tenant's starts that were metered, and of the units that it is billed for.
 
         What is rounded up of one call is less for the next of the same `payer`.
         """
-        book, listed = self._book, 0
+        book = self._book
         if book.revision != self._weighed:
             self._weighed = book.revision
             self._weights.clear()
+        off = book.discount(tenant) if book.has_discounts else 0
+        rest = self._rounded.get(payer)
+        if rest is None:
+            if len(self._rounded) >= KNOWN_AT_MOST:
+                self._rounded.clear()
+            rest = self._rounded[payer] = RoundedRest()
+        if not (units and book.sells_units) and len(spent) == 1:
+            one = spent[0]
+            kind = one.price, one.purchase, one.ppm, one.core_ppm, one.gib_ppm, off
+            weight = self._weights.get(kind) or self._weigh(kind)
+            if not weight.least and (rest.scale == weight.scale or not rest.parts):
+                total, scale = rest.parts + one.ns * weight.paid, weight.scale
+                cost = -(-total // scale)
+                rest.parts, rest.scale = total - cost * scale, scale
+                return cost
+        return self._cost_of_all(spent, units, off, rest)
+
+    def _cost_of_all(self, spent: Sequence[Spent], units: Mapping[str, int], off: int, rest: RoundedRest) -> int:
+        """Of starts that pay otherwise than those before, of several, or of what is billed beside their time."""
+        book, listed = self._book, 0
         for one in spent:
-            kind = one.price, one.purchase, one.ppm, one.core_ppm, one.gib_ppm
-            weight, least, rate = self._weights.get(kind) or self._weigh(kind)
-            listed += one.ns * weight
-            if least:
-                listed += lack_ns(one, least) * one.ppm * rate
+            kind = one.price, one.purchase, one.ppm, one.core_ppm, one.gib_ppm, off
+            weight = self._weights.get(kind) or self._weigh(kind)
+            listed += one.ns * weight.listed
+            if weight.least:
+                listed += lack_ns(one, weight.least) * one.ppm * weight.rate
         if units and book.sells_units:
             listed += sum(charge.amount * charge.ppm * charge.rate for charge in unit_charges(units, book))
-        off = book.discount(tenant) if book.has_discounts else 0
-        total = self._rounded.get(payer, 0) + listed * (NANO_USD - off)
-        less, rest = divmod(-total, SCALE)
-        if len(self._rounded) >= KNOWN_AT_MOST:
-            self._rounded.clear()
-        self._rounded[payer] = -rest
-        return -less
+        total = rest.parts * (SCALE // rest.scale) + listed * (NANO_USD - off)
+        cost = -(-total // SCALE)
+        rest.parts, rest.scale = total - cost * SCALE, SCALE
+        return cost
 
-    def _weigh(self, kind: SpentKind) -> tuple[int, int, int]:
-        """What a nanosecond costs of all that a start paid for by the list, in nano-dollars an hour times millionths;
-        the least that it is billed in ns; and the rate of its device."""
+    def _weigh(self, kind: SpentKind) -> SpentWeight:
         book = self._book
         if len(self._weights) >= KNOWN_AT_MOST:
             self._weights.clear()
-        price, purchase, ppm, core_ppm, gib_ppm = kind
+        price, purchase, ppm, core_ppm, gib_ppm, off = kind
         rate, least = book.rate_and_least(price, purchase=purchase, ppm=min(ppm, WHOLE_DEVICE))
-        total = ppm * rate
+        listed = ppm * rate
         for more, more_ppm in ((CORE_PRICE, core_ppm), (MEMORY_PRICE, gib_ppm)):
-            total += more_ppm * book.rate(more, purchase=purchase)
-        weight = self._weights[kind] = total, least, rate
+            listed += more_ppm * book.rate(more, purchase=purchase)
+        paid = listed * (NANO_USD - off)
+        common = gcd(paid, SCALE)
+        weight = self._weights[kind] = SpentWeight(listed, least, rate, paid // common, SCALE // common)
         return weight
 
     def likely(self, version: str, worst: int) -> int:

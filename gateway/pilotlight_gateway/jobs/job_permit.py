@@ -113,7 +113,7 @@ class JobPermit:
         if money.error is not None:
             end_unused(admission)
             return _seconds_until(money.error)
-        admission.money.append(money)
+        admission.money = (*admission.money, money)
         return 0.0
 
     async def _ask_money(self, policy: LimitPolicy) -> CallMoney | None:

@@ -53,7 +53,7 @@ class Admission:
         self.part = part
         self.tokens: Admission | None = None
         """The second ask, once the call has been read; None: tokens are not limited."""
-        self.money: list[CallMoney] = []
+        self.money: tuple[CallMoney, ...] = ()
         """The asks for money: of a stream one for each of its steps."""
         self._end = end
 
@@ -153,8 +153,7 @@ def _pay(usage: CallUsage, admission: Admission, prices: CallPrices, version: st
     if usage.lost:
         first.end(None)
     else:
-        tenant = first.tenant
-        cost = prices.cost(usage.spent, (tenant, first.function, first.key), tenant, usage.sold)
+        cost = prices.cost(usage.spent, (first.tenant, first.function, first.key), first.tenant, usage.sold)
         if usage.known and admission.policy.is_soft:
             prices.learn(version, cost)
         first.end(cost)

@@ -130,7 +130,7 @@ class LimitHome:
             return LimitAnswer(ask.number, LimitVerdict.NOT_HOME)
         part = ask.part
         if part is MONEY:
-            return self._ask_money(state, gateway, ask)
+            return self._ask_money(shard, state.epoch, gateway, ask)
         policy = self._policies(ask.tenant, ask.function)
         if not policy.scopes:
             return LimitAnswer(ask.number, LimitVerdict.GRANTED, state.epoch)
@@ -158,23 +158,19 @@ class LimitHome:
         standing = _standing(policy, accounts, now)
         return LimitAnswer(number, GRANTED, state.epoch, 0.0, (), standing, cost, holds)
 
-    def _ask_money(self, state: LimitShard, gateway: str, ask: LimitAsk) -> LimitAnswer:
-        wrong = self._reserve(state, gateway, money_of(ask))
-        return wrong or LimitAnswer(ask.number, GRANTED, state.epoch, holds=self._budgets is not None)
+    def _ask_money(self, shard: int, epoch: int, gateway: str, ask: LimitAsk) -> LimitAnswer:
+        wrong = self.reserve(shard, gateway, money_of(ask))
+        return wrong or LimitAnswer(ask.number, GRANTED, epoch, holds=self._budgets is not None)
 
     def reserve(self, shard: int, gateway: str, money: CallMoney) -> LimitAnswer | None:
         """Reserve the money of a call of this process, as `ask` does; None: it is let in."""
         state = self._shards.get(shard)
         if state is None:
             return LimitAnswer(money.number, LimitVerdict.NOT_HOME)
-        return self._reserve(state, gateway, money)
-
-    def _reserve(self, state: LimitShard, gateway: str, money: CallMoney) -> LimitAnswer | None:
         if self._budgets is None:
             return None
-        number = money.number
         if state.unreported:
-            return LimitAnswer(number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+            return LimitAnswer(money.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
         found = self._budgets.reserve(money.tenant, gateway, money)
         if found is FITS:
             self._granted += 1
@@ -183,9 +179,9 @@ class LimitHome:
             self._refused += 1
             wait_s = found.wait_s if found.wait_s is not None else 0.0
             return LimitAnswer(
-                number, LimitVerdict.REFUSED, state.epoch, wait_s, (BUDGET,), shortage=shortage_of(found)
+                money.number, LimitVerdict.REFUSED, state.epoch, wait_s, (BUDGET,), shortage=shortage_of(found)
             )
-        return LimitAnswer(number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
+        return LimitAnswer(money.number, LimitVerdict.SETTLING, state.epoch, SETTLING_S)
 
     def settle(self, shard: int, gateway: str, money: CallMoney, spent: int | None) -> None:
         """A call of this process with money has ended, and cost `spent`; None: nobody knows."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import ceil
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.limiting import LimitAsk, LimitAskKind
@@ -13,6 +17,7 @@ from pilotlight_core.model.spec import FunctionSpec, VersionRecord
 from pilotlight_core.model.units import GpuAsk, cost_of
 from pilotlight_gateway.budgets.call_prices import FLEET_KEPT_S, CallPrices, dearest_rate
 from tests.builders.specs import function_spec, method, version_record
+from tests.example_counts import examples
 
 BOOK = load_prices()
 
@@ -81,6 +86,33 @@ def test_what_is_rounded_up_of_one_call_is_less_for_the_next() -> None:
         assert 0 <= sum(prices.cost([spent], payer) for _ in range(1_000)) - exact < 1
 
 
+@examples(100)
+@given(st.lists(st.tuples(
+    st.lists(st.builds(
+        Spent, ns=st.integers(0, 10**10), ppm=st.sampled_from([10**6, 142_858, 1]),
+        price=st.sampled_from(["cpu", "l4"]), core_ppm=st.sampled_from([0, 1_500_001]),
+    ), max_size=2),
+    st.sampled_from([1, 799_200_001, 10**9]), st.sampled_from([10**9, 999_999_999, 0]), st.booleans(),
+), max_size=12))  # fmt: skip
+def test_however_calls_pay_they_cost_together_what_the_ledger_bills(
+    calls: list[tuple[list[Spent], int, int, bool]],
+) -> None:
+    """Rounded up once, at whatever prices and discounts: after each of them, and of each payer."""
+    book = load_prices()
+    prices, payers = CallPrices(book), {name: (name, "zoo.chat", "k") for name in ("acme", "rival")}
+    counted, exact = dict.fromkeys(payers, 0), dict.fromkeys(payers, Fraction(0))
+    for spent, rate, part, is_rival in calls:
+        tenant = "rival" if is_rival else "acme"
+        book.put("l4", [DatedRate(nano_usd_per_hour=rate)])
+        book.put("tenant.acme", [DatedRate(nano_usd_per_hour=part)])
+        book.refresh(1.0)
+        for one in spent:
+            for price, ppm in ((one.price, one.ppm), ("cpu_core", one.core_ppm)):
+                exact[tenant] += cost_of(one.ns, ppm, book.rate(price, ppm=ppm), book.discount(tenant)) * 10**9
+        counted[tenant] += prices.cost(spent, payers[tenant], tenant)
+        assert counted == {name: ceil(cost) for name, cost in exact.items()}
+
+
 def test_of_prices_that_change_while_a_call_may_run_the_dearest_is_reserved() -> None:
     """Of what is known to come until its limit: rates, leasts, units and the end of its own tenant's discount."""
     book, now = load_prices(), [100.0]
@@ -147,6 +179,37 @@ def test_what_is_kept_of_prices_holds_until_they_or_the_fleet_change() -> None:
     fleet[0] = ("8xcpu", 500_000)
     now[0] += FLEET_KEPT_S
     assert hourly() == host + 12 * rate
+
+
+def test_a_live_call_asks_for_all_its_starts() -> None:
+    """Not for longer than they can take; whatever was asked for before, and when prices are to change."""
+    book, now = load_prices(), [100.0]
+    prices = CallPrices(book, wall=lambda: now[0])
+    version = version_record(spec(gpu=(GpuAsk("L4"),), timeout=36.0, retries=2))
+    payer = "acme", "own:zoo.chat", "k1"
+
+    def asked(within_s: float) -> tuple[int, int, float]:
+        money = prices.money_of_call(version, payer, within_s)
+        seconds = prices.longest_s(version, within_s)
+        again = prices.money_of(version, payer, seconds, within_s=within_s)
+        assert (money.tenant, money.function, money.key) == payer
+        assert (money.worst, money.likely, money.seconds) == (again.worst, again.likely, again.seconds)
+        return money.worst, money.likely, money.seconds
+
+    worst = asked(1e6)
+    assert worst[2] == 3 * 36.0
+    assert asked(12.0)[0] * 9 - worst[0] in range(9)
+    assert asked(1e6) == worst
+    for _ in range(20):
+        prices.learn(version.id, 7)
+    assert asked(12.0)[1] == 7
+    book.put(
+        "l4", [DatedRate(starts_at=0.0, nano_usd_per_hour=10**9), DatedRate(starts_at=110.0, nano_usd_per_hour=10**12)]
+    )
+    assert asked(4.0)[0] < asked(12.0)[0]
+    now[0] = 111.0
+    book.refresh(111.0)
+    assert asked(4.0)[0] * 3 - asked(12.0)[0] in range(3)
 
 
 def test_an_ask_has_the_worst_and_the_likely() -> None:

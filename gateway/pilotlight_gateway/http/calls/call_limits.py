@@ -154,18 +154,21 @@ class CallLimits:
         return self.prices.longest_s(call.version, call.deadline_at - call.arrived_at)
 
     def reserve_now(self, first: Admission, call: PreparedCall) -> bool:
-        """Reserve as `reserve` does; False: its home has to be asked, and nothing is reserved.
+        """Reserve what a call can cost that has no money yet; False: its home has to be asked, and nothing is reserved.
 
         Raises:
             BudgetExhausted.
         """
-        money = self._money(call)
+        payer = call.tenant, call.function, call.key
+        money = self.prices.money_of_call(call.version, payer, call.deadline_at - call.arrived_at)
         if not self._limiter.reserve_now(money, first.policy):
             return False
-        _keep(first, money)
+        if money.error is not None:
+            raise money.error
+        first.money = (money,)
         return True
 
-    def _money(self, call: PreparedCall, seconds: float | None = None, *, with_units: bool = True) -> CallMoney:
+    def _money(self, call: PreparedCall, seconds: float | None, *, with_units: bool) -> CallMoney:
         prices, version = self.prices, call.version
         within_s = call.deadline_at - call.arrived_at  # it may wait before it runs
         most_s = prices.longest_s(version, within_s)
@@ -187,7 +190,7 @@ class CallLimits:
 def _keep(first: Admission, money: CallMoney) -> None:
     if money.error is not None:
         raise money.error
-    first.money.append(money)
+    first.money = (*first.money, money)
 
 
 def usage_of_call(request: AdmittedRequest) -> CallUsage | None:
