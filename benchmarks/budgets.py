@@ -5,6 +5,9 @@ the middle.
 A tenant of its own calls and pays for calls alone, since containers are another's. `overspend` is the excess of what
 calls cost, by the ledger, over the budget, as a part of it, or of those that were open at a time over those whose worst
 cases fit. `admitted_of_possible` is what was spent of it when for seconds nobody was let in any more.
+
+`unfunded_s` is the longest of a few times from when the containers' owner is given a budget that is used up to when the
+idle container that a floor keeps is drained: the home notes it, and the controller hears of it.
 """
 
 from __future__ import annotations
@@ -30,6 +33,8 @@ from tests.system.support.platform import Platform, make_tenant, platform
 from tests.waiting import wait_until
 
 GATEWAYS = 4
+OWNER = "default"
+"""Of the functions."""
 TENANT = "payer"
 FITS = 100
 """Worst cases that a budget has room for."""
@@ -40,6 +45,8 @@ PAUSE_S = 0.1
 """Between two tries of a caller that was refused."""
 SPENDERS_PAUSE_S = 0.02
 """The same of one that spends: at the end one call at a time is let in."""
+UNFUNDED_RUNS = 10
+LOOK_S = 0.02
 QUIET_S = 5.0
 """So long nobody is let in, then a budget is used up."""
 QUIET_KILLED_S = 75.0
@@ -163,7 +170,29 @@ def main() -> None:
         held_kill = asyncio.run(_held(bench, "hold_again", _kill))
         wait_until(running.is_ready, "the killed gateway is back")
         spent_kill = asyncio.run(_spent(bench, "brief_again", _kill))
-    _tell(held, spent, held_kill, spent_kill)
+        unfunded_s = max(time_unfunded(running, "brief", UNFUNDED_RUNS))
+    _tell(held, spent, held_kill, spent_kill, unfunded_s)
+
+
+def time_unfunded(running: Platform, function: str, runs: int) -> list[float]:
+    """Seconds until a floor's container is drained, each time that its owner's budget is used up."""
+    path, took = f"/v1/tenants/{OWNER}/budgets", list[float]()
+    running.cli("scale", f"budgets.{function}", "--min", "1")
+    for _ in range(runs):
+        wait_until(lambda: _kept(running, function), "a container is kept")
+        running.http.put(path, json={"usd": "0.000000001", "period": "lifetime"}).raise_for_status()
+        begun = time.monotonic()
+        while _kept(running, function):
+            time.sleep(LOOK_S)
+        took.append(time.monotonic() - begun)
+        running.http.delete(f"{path}/lifetime").raise_for_status()
+    running.cli("scale", f"budgets.{function}", "--reset")
+    return took
+
+
+def _kept(running: Platform, function: str) -> bool:
+    known = running.containers("budgets")
+    return any(one["function"].rpartition(".")[2] == function and one["state"] in ("loading", "ready") for one in known)
 
 
 async def _held(bench: Bench, function: str, event: Event) -> Spending:
@@ -255,7 +284,7 @@ async def _kill(running: Platform) -> None:
 
 def ref_of(function: str) -> str:
     """With its owner."""
-    return f"default:budgets.{function}"
+    return f"{OWNER}:budgets.{function}"
 
 
 def path_of(function: str) -> str:
@@ -263,7 +292,7 @@ def path_of(function: str) -> str:
     return f"/v1/functions/{ref_of(function)}/calls"
 
 
-def _tell(held: Spending, spent: Spending, held_kill: Spending, spent_kill: Spending) -> None:
+def _tell(held: Spending, spent: Spending, held_kill: Spending, spent_kill: Spending, unfunded_s: float) -> None:
     runs = {
         "held open": held, "short calls": spent, "held open, its home is killed": held_kill,
         "short calls, its home is killed": spent_kill,
@@ -293,6 +322,7 @@ def _tell(held: Spending, spent: Spending, held_kill: Spending, spent_kill: Spen
             "overspend_kill": max(held_kill.overspend, spent_kill.overspend),
             "at_once_kill": held_kill.most_open,
             "admitted_of_possible_kill": spent_kill.admitted,
+            "unfunded_s": unfunded_s,
         },
     )
 
