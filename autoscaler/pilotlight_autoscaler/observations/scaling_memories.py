@@ -126,7 +126,7 @@ class ScalingMemories:
         name = seen.name
         memory = self._memories.get(name)
         # What was only wished for warms nothing: a burst that found no place leaves no containers behind.
-        needed = min(seen.needed, seen.size)
+        needed = seen.needed if seen.needed < seen.size else seen.size
         if memory is None:
             if not seen.size:
                 return UNKNOWN
@@ -249,6 +249,8 @@ class ScalingMemories:
             self.changed.pop(forgotten, None)
 
     def _time_starts(self, name: str, memory: FunctionMemory, containers: Iterable[ContainerReport]) -> None:
+        if not containers:
+            return
         for container in _new_ones(containers, self._timed):
             memory.on_load(min(container.age_s, sum(container.timeline.values()) / 1000.0))
             self.changed[name] = None
