@@ -307,7 +307,7 @@ class Controller:
         self._recalls = False
         while self.decides and not self._recalls:
             try:
-                self.world.scaling.restore(await self._memories.read(self._wall()))
+                self.world.scaling.restore(await self._memories.read(self._wall(), self.world.scaling.knows))
                 self._recalls = True
             except (BusError, TimeoutError) as error:
                 log.warning("what was remembered of functions is read again", error=repr(error))

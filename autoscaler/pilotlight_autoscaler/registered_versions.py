@@ -122,7 +122,7 @@ class RegisteredVersions:
     def is_deployed(self, version: str) -> bool:
         """Whether it is a function's present version, and its app serves."""
         app = self._apps.get(self._current.get(version, ""))
-        return app is not None and not why_shut_down(app, self._registry.tenant_nowait(app.tenant), self._ends())
+        return app is not None and not self._why_shut_down(app, app.tenant)
 
     def deployed(self, versions: Iterable[str]) -> set[str]:
         """Those of the versions that are deployed."""
@@ -160,7 +160,11 @@ class RegisteredVersions:
         app = self._registry.app_nowait(record.tenant, record.app)
         if app is None:  # its deploy may be newer than the mirror
             app = await self._registry.app(record.tenant, record.app)
-        return why_shut_down(app, self._registry.tenant_nowait(record.tenant), self._ends())
+        return self._why_shut_down(app, record.tenant)
+
+    def _why_shut_down(self, app: AppRecord | None, tenant: str) -> str:
+        is_run = app is not None and app.ends_at
+        return why_shut_down(app, self._registry.tenant_nowait(tenant), self._ends() if is_run else 0.0)
 
     def limits_of(self, tenant: str) -> Limits:
         """What a tenant may have."""

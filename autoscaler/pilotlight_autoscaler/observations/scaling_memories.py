@@ -91,11 +91,15 @@ class ScalingMemories:
         memory = self._memories.get(function)
         return memory.load_s if memory is not None else 0.0
 
+    def knows(self, function: str, minutes: int) -> bool:
+        """Whether as much is known of a function as a record of so many minutes says."""
+        known = self._memories.get(function)
+        return known is not None and known.age_minutes >= minutes
+
     def restore(self, memories: Mapping[str, FunctionMemory]) -> None:
         """Take over what a leader before this one knew, where it knew more."""
         for name, memory in memories.items():
-            known = self._memories.get(name)
-            if known is None or known.age_minutes < memory.age_minutes:
+            if not self.knows(name, memory.age_minutes):
                 self._remember(name, memory)
         self._due, self._round = {}, 0
 

@@ -23,7 +23,7 @@ from pilotlight_autoscaler.observations.world import DEMAND_STALE_S
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
 from pilotlight_autoscaler.policy.plain_wish import CallsWaiting, PlainWish
 from pilotlight_autoscaler.policy.prediction import function_memory
-from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
+from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
 from pilotlight_autoscaler.policy.warmth import UNKNOWN_CHANCE
@@ -34,6 +34,7 @@ from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.search.place import has_place
 
 CONSTANTS: Mapping[str, ModuleType] = {
     "WAIT_TARGET_S": scaling_policy,

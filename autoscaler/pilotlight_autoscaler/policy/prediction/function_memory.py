@@ -287,7 +287,16 @@ def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
     Raises:
         msgspec.MsgspecError: if it is none.
     """
-    return FunctionMemory(window_s, at, msgspec.msgpack.decode(encoded, type=MemoryRecord))
+    return FunctionMemory(window_s, at, read_record(encoded))
+
+
+def read_record(encoded: bytes) -> MemoryRecord:
+    """What `record` has stored.
+
+    Raises:
+        msgspec.MsgspecError: if it is none.
+    """
+    return msgspec.msgpack.decode(encoded, type=MemoryRecord)
 
 
 def _long_load_s(loads: Collection[float]) -> float:
