@@ -134,6 +134,7 @@ class Controller:
         self._bus = bus
         self._registry = registry
         self._registered = RegisteredVersions(registry, load_s_of=world.scaling.load_s)
+        self._wall = wall = self._registered.wall
         self._events = DecisionEvents(events or SilentEventLog(), lambda: lease.valid(time.monotonic()))
         self._budgets = SpentBudgets(bus, registry, self._registered.wake, self._events.note_money)
         self._stops = ContainerStops(bus, world, region=region, stop_grace_s=stop_grace_s)
@@ -157,10 +158,9 @@ class Controller:
             stop_grace_s=stop_grace_s, pause=self._pause, unfunded=self._budgets.unfunded,
         )  # fmt: skip
         self._pools = PoolKeeper(
-            world, registry, lease, open_pool, region=region, zone=zone, spot_zones=self.intake.spot_zones
-        )
-        self._failed_passes = 0
-        """In a row."""
+            world, registry, lease, open_pool, region=region, zone=zone, spot_zones=self.intake.spot_zones, wall=wall
+        )  # fmt: skip
+        self._failed_passes = 0  # in a row
         self._started = 0
         self._leading_since = self._listening_since = 0.0
         self._recalls = False
@@ -243,7 +243,7 @@ class Controller:
         # Who decides knows why, and the gateway waits for one answer.
         if isinstance(message, ExplainPlacement) and reply and self.decides:
             at = time.monotonic()
-            explained = answer(self.world, message, at, time.time(), self._ref_of)
+            explained = answer(self.world, message, at, self._wall(), self._ref_of)
             if message.scaling:
                 scaling = explain_scaling(self.world, message.function, message.at, at + self._wall_offset)
                 explained = msgspec.structs.replace(explained, scaling=msgspec.json.encode(scaling))
@@ -303,11 +303,11 @@ class Controller:
 
     async def _begin(self) -> None:
         self._leading_since = time.monotonic()
-        self._wall_offset = time.time() - self._leading_since
+        self._wall_offset = self._wall() - self._leading_since
         self._recalls = False
         while self.decides and not self._recalls:
             try:
-                self.world.scaling.restore(await self._memories.read(time.time()))
+                self.world.scaling.restore(await self._memories.read(self._wall(), self.world.scaling.knows))
                 self._recalls = True
             except (BusError, TimeoutError) as error:
                 log.warning("what was remembered of functions is read again", error=repr(error))

@@ -6,7 +6,6 @@ They are summed up as they come and go: who asks for the sums must not wait for 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from pilotlight_autoscaler.policy.nodes.blank_sizes import (
 from pilotlight_autoscaler.policy.version_shutdown import why_shut_down
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.host.steady_clock import run_time
 from pilotlight_core.model.spec import VersionRecord
 
 MOST_FUNCTIONS = 20_000
@@ -51,7 +51,7 @@ class _KnownFunction(NamedTuple):
 
 
 class DeployedNeeds:
-    def __init__(self, registry: Registry, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, registry: Registry, wall: Callable[[], float] = run_time) -> None:
         self.stirred = asyncio.Event()
         """Set while apps have changed that are not read yet."""
         self._registry = registry

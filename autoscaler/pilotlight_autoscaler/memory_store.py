@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory, restored
+from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory, read_record
 from pilotlight_core.bus import Bus, BusError
 from pilotlight_core.bus.reader import StreamCursor
 from pilotlight_core.bus.streams import bucket_stream, key_subject
@@ -16,8 +16,17 @@ from pilotlight_core.model.subjects import SCALING_BUCKET
 
 READ_S = 20.0
 """All of them are read within this, or it is tried again."""
+AT_ONCE = 8
+"""Records that are taken over before others have their turn: some milliseconds."""
+Knows = Callable[[str, int], bool]
+"""Whether as much is known of a function, by name, as a record of so many minutes says."""
 
 log = structlog.get_logger()
+
+
+def knows_nothing(_function: str, _minutes: int) -> bool:
+    """Of a controller that has just begun."""
+    return False
 
 
 class MemoryStore:
@@ -32,8 +41,10 @@ class MemoryStore:
         self._kv = bus.kv(SCALING_BUCKET)
         self._prefix = f"{region}."
 
-    async def read(self, at: float) -> dict[str, FunctionMemory]:
-        """All that is stored, by `tenant:app.function`; `at` is in unix seconds.
+    async def read(self, at: float, knows: Knows = knows_nothing) -> dict[str, FunctionMemory]:
+        """All that is stored, by `tenant:app.function`, but for what is known; `at` is in unix seconds.
+
+        There may be thousands, and each takes a while to be taken over: in between others have their turn.
 
         Raises:
             BusError: it cannot be read now. TimeoutError: not within `READ_S`.
@@ -44,8 +55,10 @@ class MemoryStore:
         async with asyncio.timeout(READ_S):
             while True:
                 page = await cursor.read()
-                for record in page.records:
-                    self._keep(found, record.subject[len(start) :], record.data, at)
+                for number, record in enumerate(page.records):
+                    self._keep(found, record.subject[len(start) :], record.data, at, knows)
+                    if number % AT_ONCE == 0:
+                        await asyncio.sleep(0)
                 if not page.pending:
                     return found
 
@@ -63,9 +76,12 @@ class MemoryStore:
             return False
         return True
 
-    def _keep(self, found: dict[str, FunctionMemory], key: str, value: bytes, at: float) -> None:
+    def _keep(self, found: dict[str, FunctionMemory], key: str, value: bytes, at: float, knows: Knows) -> None:
         tenant, _, function = key.partition(".")
+        name = f"{tenant}:{function}"
         try:
-            found[f"{tenant}:{function}"] = restored(value, MINUTE_S, at)
+            record = read_record(value)
+            if not knows(name, record.minutes):
+                found[name] = FunctionMemory(MINUTE_S, at, record)
         except (msgspec.MsgspecError, ValueError) as error:
             log.warning("what was remembered of a function cannot be read", function=key, error=str(error))

@@ -7,7 +7,6 @@ pass asks about a few.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from pilotlight_autoscaler.policy.shares import ShareTerms
 from pilotlight_autoscaler.policy.tenant_rooms import floors
 from pilotlight_autoscaler.policy.version_shutdown import DELETED, why_shut_down
 from pilotlight_core.host.registry import Registry
+from pilotlight_core.host.steady_clock import SteadyClock, run_time
 from pilotlight_core.model.limits import Limits
 from pilotlight_core.model.rollouts.capacity import ArmCapacity, capacities
 from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
@@ -48,15 +48,18 @@ class RegisteredVersions:
     def __init__(
         self,
         registry: Registry,
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float] | None = None,
         load_s_of: Callable[[str], float] = lambda _: 0.0,
     ) -> None:
         """`wall` is unix seconds; `load_s_of`: how long a start of `tenant:app.function` takes, in seconds.
 
-        Containers of warm windows start so long before these open.
+        Containers of warm windows start so long before these open. Unless `wall` says otherwise, a clock that is set
+        for a moment opens and ends no window, no word and no run.
         """
         self._registry = registry
-        self._wall = wall
+        self.wall = wall or SteadyClock()
+        self._ends = wall or run_time
+        """By it runs end."""
         self._load_s_of = load_s_of
         self.said = {f"{said.tenant}:{said.app}.{said.function}" for said in registry.scales()}
         """The functions (`tenant:app.function`) of which people say something, or have until it ended."""
@@ -119,7 +122,7 @@ class RegisteredVersions:
     def is_deployed(self, version: str) -> bool:
         """Whether it is a function's present version, and its app serves."""
         app = self._apps.get(self._current.get(version, ""))
-        return app is not None and not why_shut_down(app, self._registry.tenant_nowait(app.tenant), self._wall())
+        return app is not None and not self._why_shut_down(app, app.tenant)
 
     def deployed(self, versions: Iterable[str]) -> set[str]:
         """Those of the versions that are deployed."""
@@ -127,7 +130,7 @@ class RegisteredVersions:
 
     def over(self) -> set[str]:
         """The current versions of apps whose time is over. Of all else that ends an app, `take_changed` says it."""
-        wall = self._wall()
+        wall = self._ends()
         ended = [app for key in self._runs if (app := self._apps[key]).has_ended(wall)]
         return {version for app in ended for version in app.functions.values()}
 
@@ -157,7 +160,11 @@ class RegisteredVersions:
         app = self._registry.app_nowait(record.tenant, record.app)
         if app is None:  # its deploy may be newer than the mirror
             app = await self._registry.app(record.tenant, record.app)
-        return why_shut_down(app, self._registry.tenant_nowait(record.tenant), self._wall())
+        return self._why_shut_down(app, record.tenant)
+
+    def _why_shut_down(self, app: AppRecord | None, tenant: str) -> str:
+        is_run = app is not None and app.ends_at
+        return why_shut_down(app, self._registry.tenant_nowait(tenant), self._ends() if is_run else 0.0)
 
     def limits_of(self, tenant: str) -> Limits:
         """What a tenant may have."""
@@ -179,7 +186,7 @@ class RegisteredVersions:
 
     def bounds(self, records: Iterable[VersionRecord]) -> dict[str, ScaleBounds]:
         """By version, what those are held to of which people or warm windows say something now."""
-        wall, said = self._wall(), self.said
+        wall, said = self.wall(), self.said
         return {
             record.id: self._bounds_of(record, wall)
             for record in records
@@ -190,7 +197,7 @@ class RegisteredVersions:
 
     def floors(self) -> dict[str, int]:
         """The floors of deployed versions that have one, as far as their tenants' limits allow."""
-        wall = self._wall()
+        wall = self.wall()
         if self._floors is None or not 0.0 <= wall - self._floors[0] < FLOORS_KEPT_S:
             found = ((version, self._registry.version(version)) for version in self.with_floors())
             records = {version: record for version, record in found if record is not None}

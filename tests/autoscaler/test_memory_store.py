@@ -6,6 +6,7 @@ import pytest
 
 from pilotlight_autoscaler import memory_store
 from pilotlight_autoscaler.memory_store import MemoryStore
+from pilotlight_autoscaler.observations.scaling_memories import ScalingMemories
 from pilotlight_autoscaler.policy.prediction.function_memory import MINUTE_S, FunctionMemory
 from pilotlight_autoscaler.policy.prediction.shadow_pool import NOTHING
 from pilotlight_core.bus import Bus, BusError, connect
@@ -40,6 +41,25 @@ async def test_what_is_written_is_read_by_the_next_one(server_url: str) -> None:
         assert found["acme:shop.a"].method == remembered(5).method != NOTHING
         assert found["acme:shop.a"].ahead() == remembered(5).ahead() > remembered(2).ahead()
         assert await store_of(bus, f"{region}x").read(0.0) == {}
+
+
+async def test_what_is_known_is_not_taken_over_again(server_url: str) -> None:
+    """By whoever leads again after a while; of a function of which others have seen more since, it is."""
+    region = f"r{token(6)}"
+    known = ScalingMemories()
+    known.restore({"acme:shop.a": remembered(2)})
+    async with connect(server_url, name="memories") as bus:
+        await store_of(bus, region).write({name: remembered(5).record() for name in ("acme:shop.a", "acme:shop.b")})
+        assert (await store_of(bus, region).read(0.0, known.knows)).keys() == {"acme:shop.b"}
+
+        further = remembered(5)
+        further.advance(120 * MINUTE_S)
+        await store_of(bus, region).write({"acme:shop.a": further.record()})
+        found = await store_of(bus, region).read(0.0, known.knows)
+    assert found.keys() == {"acme:shop.a", "acme:shop.b"}
+    known.restore(found)
+    assert known.knows("acme:shop.a", further.age_minutes)
+    assert not known.knows("acme:shop.a", further.age_minutes + 1)
 
 
 async def test_what_cannot_be_read_is_passed_over(server_url: str) -> None:

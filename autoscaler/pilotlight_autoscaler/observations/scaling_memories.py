@@ -91,11 +91,15 @@ class ScalingMemories:
         memory = self._memories.get(function)
         return memory.load_s if memory is not None else 0.0
 
+    def knows(self, function: str, minutes: int) -> bool:
+        """Whether as much is known of a function as a record of so many minutes says."""
+        known = self._memories.get(function)
+        return known is not None and known.age_minutes >= minutes
+
     def restore(self, memories: Mapping[str, FunctionMemory]) -> None:
         """Take over what a leader before this one knew, where it knew more."""
         for name, memory in memories.items():
-            known = self._memories.get(name)
-            if known is None or known.age_minutes < memory.age_minutes:
+            if not self.knows(name, memory.age_minutes):
                 self._remember(name, memory)
         self._due, self._round = {}, 0
 
@@ -126,7 +130,7 @@ class ScalingMemories:
         name = seen.name
         memory = self._memories.get(name)
         # What was only wished for warms nothing: a burst that found no place leaves no containers behind.
-        needed = min(seen.needed, seen.size)
+        needed = seen.needed if seen.needed < seen.size else seen.size
         if memory is None:
             if not seen.size:
                 return UNKNOWN
@@ -249,6 +253,8 @@ class ScalingMemories:
             self.changed.pop(forgotten, None)
 
     def _time_starts(self, name: str, memory: FunctionMemory, containers: Iterable[ContainerReport]) -> None:
+        if not containers:
+            return
         for container in _new_ones(containers, self._timed):
             memory.on_load(min(container.age_s, sum(container.timeline.values()) / 1000.0))
             self.changed[name] = None

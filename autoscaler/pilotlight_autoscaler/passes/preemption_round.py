@@ -25,8 +25,7 @@ from pilotlight_placement.hardware.node import PlacedContainer
 from pilotlight_placement.plan.commands import PlannedStart
 from pilotlight_placement.plan.plan import Plan, Shortfall
 from pilotlight_placement.plan.reservation import Reservation, reserve
-from pilotlight_placement.search.decision_record import NoFit
-from pilotlight_placement.search.place import place
+from pilotlight_placement.search.place import first_place
 
 ROOM_S = 2.0
 """An idle container ends within this after its drain; until then no other one is drained for the same version."""
@@ -238,8 +237,8 @@ class PreemptionRound:
     def _placed(self, ask: Ask) -> PlacedContainer | None:
         """A container for the ask, which holds its place from now on; None if there is no place."""
         fleet = self._state.fleet
-        found = place(fleet, ask)
-        if isinstance(found, NoFit):
+        found = first_place(fleet, ask)
+        if found is None:
             return None
         held = found.held(f"{ask.function}~{fleet.revision}")
         if not fleet.refusal(held):

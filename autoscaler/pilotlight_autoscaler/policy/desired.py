@@ -256,7 +256,7 @@ def _hold(view: FunctionView, memory: FunctionMemory, at: float) -> _Floor | Non
 
 def cools_until(memory: FunctionMemory, window_s: float) -> float:
     """When the number may fall again after it rose, of a function whose idle containers stay for so long."""
-    return memory.cool_at(min(COOLDOWN_S, window_s))
+    return memory.cool_at(window_s if window_s < COOLDOWN_S else COOLDOWN_S)
 
 
 def _next_change_at(view: FunctionView, current: VersionView, memory: FunctionMemory, at: float) -> float:

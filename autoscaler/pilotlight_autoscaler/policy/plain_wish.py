@@ -73,7 +73,9 @@ class PlainVersion:
     def least_kept(self, wanted: int) -> int:
         """How many containers its calls need, of those beyond `wanted`."""
         least = least_by_slots(self.rate, self.service_ms, self.slots) if self.rate else 0
-        count = max(wanted, min(self.size, least))
+        count = least if least < self.size else self.size
+        if count < wanted:
+            count = wanted
         while count < self.size and not self.carries(count):
             count += 1
         return count
@@ -92,16 +94,28 @@ class PlainWish(NamedTuple):
 
 def plain_wish(seen: PlainVersion, memory: FunctionMemory, at: float) -> PlainWish:
     """The wish of an instant, in unix seconds."""
-    needed, most = seen.wanted, seen.ceiling
-    unforeseen = max(needed, seen.floor)
-    if seen.buffer and seen.is_called:
-        unforeseen = max(unforeseen, needed + seen.buffer)
-    count = min(max(unforeseen, memory.ahead()), most)
-    ahead = max(0, count - unforeseen)
-    if seen.size > count:
-        count = max(count, min(seen.least_kept(count), most))
+    # Without `min` and `max`: compiled, they make objects of numbers.
+    needed, most, size = seen.wanted, seen.ceiling, seen.size
+    unforeseen = needed if needed > seen.floor else seen.floor
+    if seen.buffer and seen.is_called and needed + seen.buffer > unforeseen:
+        unforeseen = needed + seen.buffer
+    count = memory.ahead()
+    if count < unforeseen:
+        count = unforeseen
+    if count > most:
+        count = most
+    ahead = count - unforeseen if count > unforeseen else 0
+    if size > count:
+        kept = seen.least_kept(count)
+        count = max(count, kept if kept < most else most)
     holds_until, cool = at, cools_until(memory, seen.window_s)
     if at < cool:
-        count = max(count, min(seen.size, most))
-        holds_until = min(cool, (at // MINUTE_S + 1) * MINUTE_S) if memory.is_known else cool
-    return PlainWish(min(needed, most), count, ahead, holds_until)
+        held = size if size < most else most
+        if held > count:
+            count = held
+        holds_until = cool
+        if memory.is_known:
+            minute_end = (at // MINUTE_S + 1) * MINUTE_S
+            if minute_end < cool:
+                holds_until = minute_end
+    return PlainWish(needed if needed < most else most, count, ahead, holds_until)

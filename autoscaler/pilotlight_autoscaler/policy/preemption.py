@@ -13,8 +13,7 @@ from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
 from pilotlight_placement.plan.mig_switches import has_place_after_switch
 from pilotlight_placement.plan.plan import Shortfall
-from pilotlight_placement.search.decision_record import Placement
-from pilotlight_placement.search.place import place
+from pilotlight_placement.search.place import has_place
 
 ALONE = 48
 """Containers that are tried alone."""
@@ -133,10 +132,6 @@ def group_of(fleet: Fleet, container: str) -> DeviceGroup:
     """The group of the devices that a container holds."""
     slice_ = fleet.held[container].slice
     return fleet.places[slice_.node].by_id[slice_.ids[0]].group
-
-
-def has_place(fleet: Fleet, ask: Ask) -> bool:
-    return isinstance(place(fleet, ask), Placement)
 
 
 @dataclass(frozen=True, kw_only=True)

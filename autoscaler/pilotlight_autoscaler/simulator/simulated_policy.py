@@ -23,7 +23,7 @@ from pilotlight_autoscaler.observations.world import DEMAND_STALE_S
 from pilotlight_autoscaler.policy import desired, scale_down_pace, scaling_policy
 from pilotlight_autoscaler.policy.plain_wish import CallsWaiting, PlainWish
 from pilotlight_autoscaler.policy.prediction import function_memory
-from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget, has_place
+from pilotlight_autoscaler.policy.preemption import ALONE, PreemptionSearch, TrialBudget
 from pilotlight_autoscaler.policy.scale_down_pace import ScaleDownPace
 from pilotlight_autoscaler.policy.scaling_policy import MIN_RESIDENCY_S, VersionView, holding_of, may_give_way
 from pilotlight_autoscaler.policy.warmth import UNKNOWN_CHANCE
@@ -34,6 +34,7 @@ from pilotlight_core.model.messages.demand import Demand
 from pilotlight_core.model.messages.node_messages import ContainerReport
 from pilotlight_placement.fleet.device_classes import DeviceGroup
 from pilotlight_placement.fleet.fleet import Fleet
+from pilotlight_placement.search.place import has_place
 
 CONSTANTS: Mapping[str, ModuleType] = {
     "WAIT_TARGET_S": scaling_policy,
@@ -185,15 +186,18 @@ def _is_idle(container: SimulatedContainer, at: float) -> bool:
 def seen_of(run: FunctionRun, at: float) -> SeenFunction:
     """What is remembered of a function's instant; `run.seen` is as the policy sees it then."""
     seen, key, is_silent = run.seen, run.function.key, _is_silent(run, at)
-    run.clock.at, seen.size, seen.rate = at, run.size, 0.0
+    run.clock.at, seen.size, seen.rate = at, len(run.ready) + len(run.starting), 0.0
     if is_silent:
         seen.update(None, 0, 0.0)
     else:
-        service_ms = (run.hold_s or 0.0) * 1000.0
-        seen.update(_waiting(run, at), run.running, service_ms)
+        service_ms = 0.0 if run.hold_s is None else run.hold_s * 1000.0
+        waiting = _waiting(run, at) if run.queued or run.refused or run.late else None
+        seen.update(waiting, run.running, service_ms)
         if seen.size > seen.wanted:
             seen.rate = run.rate(at)
-    needed = max(min(seen.wanted, seen.ceiling), int(run.arrivals > 0 and not is_silent))
+    needed = seen.wanted if seen.wanted < seen.ceiling else seen.ceiling
+    if needed < 1 and run.arrivals > 0 and not is_silent:
+        needed = 1
     return SeenFunction(key, key, seen.size, needed, seen.window_s, seen.service_ms / 1000.0, run.is_foretold)
 
 
@@ -202,10 +206,8 @@ def _is_silent(run: FunctionRun, at: float) -> bool:
     return not (run.queued or run.running or run.refused or run.late) and at - run.ended_at > DEMAND_STALE_S
 
 
-def _waiting(run: FunctionRun, at: float) -> CallsWaiting | None:
+def _waiting(run: FunctionRun, at: float) -> CallsWaiting:
     calls = run.queued + run.refused + run.late
-    if not calls:
-        return None
     start_s = None if run.ready else at - run.starting[0].began_at if run.starting else 0.0
     return CallsWaiting(run.queued, calls, _oldest_run_s(run, at) * 1000.0, start_s)
 

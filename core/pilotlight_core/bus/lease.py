@@ -5,6 +5,11 @@ has lost it if the key has another revision. `epoch` is the revision of the acqu
 and is constant over renewals, so receivers keep the highest and refuse lower ones. A holder acts only while `valid`: by
 its own monotonic clock, from the instant before the last successful renewal was sent, less a margin. After a pause a
 process therefore knows at once that it may not act, and the epoch fences what it sent.
+
+The server forgets a key by its wall clock. If that is set ahead, a holder loses its lease and takes it again; if it is
+set back, the key of a dead holder would stay until it is as late again. So whoever waits for a lease takes it as well
+once it has seen a record stand unchanged for the whole time to live that is written in it, by its own monotonic clock:
+its holder may not act any more since before that.
 """
 
 from __future__ import annotations
@@ -38,6 +43,8 @@ class LeaseRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     epoch: int = 0
     """0 in the acquisition, whose own revision is the epoch."""
     data: bytes = b""
+    ttl: float = 0.0
+    """Seconds for which it holds unless it is renewed; 0: its holder is older than this field."""
 
 
 class LeaseHolder(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,8 +99,8 @@ class Lease:
         self._revision = 0
         self._valid_until = float("-inf")
         self._task: asyncio.Task[None] | None = None
-        self._unreadable: tuple[int, float] = (0, 0.0)
-        """The revision of an undecodable record, and since when it has stood."""
+        self._stood: tuple[int, float] = (0, 0.0)
+        """The revision of another holder's record, and since when it has been seen to stand."""
         self.epoch = 0
         self.lost = asyncio.Event()
         """Set when the lease is lost without a release; `acquire` may be called again."""
@@ -157,7 +164,7 @@ class Lease:
             if record is not None and not record.gone and not await self._may_replace(record, time.monotonic()):
                 return False
             asked_at = time.monotonic()
-            value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data))
+            value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, data=self._data, ttl=self.ttl))
             self._revision = await self._kv.update(
                 self.key, value, record.seq if record is not None else 0, ttl=self.ttl, timeout=self.ttl / 2
             )
@@ -168,17 +175,21 @@ class Lease:
         return self.valid(time.monotonic())
 
     async def _may_replace(self, record: StreamMessage, at: float) -> bool:
+        is_new = self._stood[0] != record.seq
+        if is_new:
+            self._stood = record.seq, at
+        stood_s = at - self._stood[1]
         try:
-            holder = self._holder_of(record)
+            known = msgspec.msgpack.decode(record.data, type=LeaseRecord)
         except msgspec.DecodeError:
             # Its holder renews it, even if its format is unknown here: a record that stands for a whole time to live
             # has no holder.
-            revision, since = self._unreadable
-            if revision != record.seq:
-                self._unreadable = record.seq, at
+            if is_new:
                 log.warning("a lease cannot be read; it is taken if nobody renews it", key=self.key, within=self.ttl)
-                return False
-            return at - since >= self.ttl
+            return stood_s >= self.ttl
+        if known.ttl and stood_s >= known.ttl:
+            return True
+        holder = self._holder_of(record)
         return holder.name == self.holder and (holder.data == self._data or await self._may_succeed(holder))
 
     async def _keep(self) -> None:
@@ -197,7 +208,7 @@ class Lease:
 
     async def _renew(self) -> None:
         asked_at = time.monotonic()
-        value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, epoch=self.epoch, data=self._data))
+        value = msgspec.msgpack.encode(LeaseRecord(holder=self.holder, epoch=self.epoch, data=self._data, ttl=self.ttl))
         left_s = max(RETRY_AFTER_S, self._valid_until - asked_at)
         try:
             self._revision = await self._kv.update(

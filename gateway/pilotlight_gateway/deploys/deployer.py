@@ -14,6 +14,7 @@ from msgspec import UNSET
 from pilotlight_core.bus import retry_conflicts
 from pilotlight_core.host.blobs import BlobMissing, BlobStore
 from pilotlight_core.host.signing import BadSignature
+from pilotlight_core.host.steady_clock import run_time
 from pilotlight_core.model.api.call_api import DeployRequest, DeployResponse
 from pilotlight_core.model.api.curve_api import TrialRequest
 from pilotlight_core.model.errors import BadInput, Conflict, NotFound, RemovesFunctions
@@ -109,7 +110,7 @@ class Deployer:
             Conflict: other deploys keep changing the app.
         """
         # So that they are no part of what the tenant may have.
-        await delete_ended_runs(self.registry, time.time(), principal.tenant)
+        await delete_ended_runs(self.registry, run_time(), principal.tenant)
         present = await self.registry.app(principal.tenant, app)
         _check_removed(present, request)
         check_no_traffic(request)
@@ -214,10 +215,10 @@ class Deployer:
         """
 
         async def attempt() -> AppRecord:
-            record, at = await known_app(self.registry, principal.tenant, app), time.time()
-            if record.has_ended(at):
+            record = await known_app(self.registry, principal.tenant, app)
+            if record.has_ended(run_time()):
                 raise NotFound(f"The run {app} has ended.")
-            renewed = renewed_record(record, at + ends_in_s)
+            renewed = renewed_record(record, time.time() + ends_in_s)
             await self.registry.deploy(renewed, record.revision)
             return renewed
 

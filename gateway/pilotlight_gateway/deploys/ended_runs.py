@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 
 import structlog
 
 from pilotlight_core.bus import BusError
+from pilotlight_core.host.steady_clock import run_time
 from pilotlight_core.model.errors import Conflict
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
@@ -32,7 +32,7 @@ async def watch_ended_runs(registry: RegistryPort) -> None:
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         try:
-            if deleted := await delete_ended_runs(registry, time.time()):
+            if deleted := await delete_ended_runs(registry, run_time()):
                 log.info("runs that nobody renewed were deleted", runs=deleted)
         except BusError as error:
             log.warning("runs that have ended are deleted later", error=str(error))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from functools import lru_cache
 
 import msgspec
 
+from pilotlight_core.host.steady_clock import run_time
 from pilotlight_core.model.errors import UnknownFunction
 from pilotlight_core.model.ids import Ref, parse_ref
 from pilotlight_core.model.rollouts.rollout_record import RolloutRecord
@@ -133,7 +133,7 @@ def version_wanted(record: AppRecord | None, ref: Ref, rollouts: RolloutRecord |
     function, pin = ref.function, ref.pin
     if record is None or function not in record.versions:
         raise UnknownFunction(f"There is no function {ref.app}.{function}.")
-    if record.has_ended(time.time()):
+    if record.ends_at and record.has_ended(run_time()):
         raise UnknownFunction(f"The run {ref.app} has ended.")
     if record.stopped:
         raise UnknownFunction(f"The app {ref.app} is stopped: deploy it again.")

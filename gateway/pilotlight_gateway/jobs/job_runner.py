@@ -146,10 +146,10 @@ class JobRunner:
 
     async def _bound_at_tick(self) -> JobRecord:
         """The job of a tick as what was deployed at that instant makes it, from the bus: the mirror may be behind."""
-        registry, job = self._ground.calls.registry, self._record.job
-        version_id = deployed_version(job, await registry.app(*owner_of(job)))
+        registry, job, at = self._ground.calls.registry, self._record.job, self._ground.wall()
+        version_id = deployed_version(job, await registry.app(*owner_of(job)), at)
         version = None if version_id is None else await registry.fetch_version(version_id)
-        return bound_at_tick(job, version, self._ground.wall())
+        return bound_at_tick(job, version, at)
 
     async def _with_input(self, chosen: Chosen) -> float | None:
         ground, job = self._ground, self._record.job

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -10,6 +11,9 @@ from pilotlight_core.model.schedules.ticks import who_of
 from pilotlight_core.model.spec import AppRecord, Schedule, VersionRecord, schedules_of
 
 FindVersion = Callable[[str], VersionRecord | None]
+
+CLOCKS_APART_S = 60.0
+"""By so much the clocks of two gateways may differ, without that one of them was set back."""
 
 
 class ScheduledMethod(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +47,16 @@ def methods_of(version: VersionRecord) -> Iterator[ScheduledMethod]:
     return (ScheduledMethod(version=version, schedule=schedule) for schedule in schedules_of(version.spec))
 
 
-def version_at(app: AppRecord, function: str, at: float) -> str | None:
-    """The id of the version that was deployed at the unix second `at`; None: none was, or the history is too short."""
+def version_at(app: AppRecord, function: str, at: float, now: float = math.inf) -> str | None:
+    """The id of the version that was deployed at the unix second `at`; None: none was, or the history is too short.
+
+    Args:
+        now: a deploy that is later than this was made by a clock that has been set back since: nobody knows when it
+            was, and it is taken to have been before `at`. Otherwise nothing would run until the clock is as late again.
+    """
     present: dict[str, str] = {}
     for line in app.history:
-        if line.at > at:
+        if at < line.at <= now + CLOCKS_APART_S:
             break
         if line.traffic:
             present = line.functions

@@ -57,9 +57,12 @@ def restored(job: JobRecord) -> JobRecord | None:
     )
 
 
-def deployed_version(job: JobRecord, app: AppRecord | None) -> str | None:
-    """The id of the version that was deployed at the tick of a job; None: none was. `app` is its app's record."""
-    return None if app is None else version_at(app, job.function.rpartition(".")[2], job.tick)
+def deployed_version(job: JobRecord, app: AppRecord | None, at: float) -> str | None:
+    """The id of the version that was deployed at the tick of a job; None: none was.
+
+    `app` is its app's record, `at` the present unix second.
+    """
+    return None if app is None else version_at(app, job.function.rpartition(".")[2], job.tick, at)
 
 
 def bound_at_tick(job: JobRecord, version: VersionRecord | None, at: float) -> JobRecord:

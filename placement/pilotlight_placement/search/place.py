@@ -22,9 +22,9 @@ def place(fleet: Fleet, ask: Ask, *, explain: bool = True) -> Placement | NoFit:
     Args:
         explain: whether the record of a place has what lost to it, and what the filters excluded.
     """
+    if not explain and (found := first_place(fleet, ask)) is not None:
+        return found
     offers = fleet.offers(ask)
-    if not explain and (first := first_candidate(fleet, ask, offers)) is not None:
-        return Placement(slice=slice_of(fleet, first.candidate), record=_bare_record(fleet, ask, first))
     winner, rivals = choose_candidate(fleet, ask, offers)
     refused, considered = filter_counts(fleet, ask, offers)
     record = DecisionRecord(
@@ -46,6 +46,19 @@ def place(fleet: Fleet, ask: Ask, *, explain: bool = True) -> Placement | NoFit:
     if winner is None:
         return no_fit(fleet, ask, offers, record)
     return Placement(slice=slice_of(fleet, winner.candidate), record=record)
+
+
+def first_place(fleet: Fleet, ask: Ask) -> Placement | None:
+    """The same place without what lost to it, or None: for who tries many, and asks of none why there is no place."""
+    first = first_candidate(fleet, ask, fleet.offers(ask))
+    if first is None:
+        return None
+    return Placement(slice=slice_of(fleet, first.candidate), record=_bare_record(fleet, ask, first))
+
+
+def has_place(fleet: Fleet, ask: Ask) -> bool:
+    """Whether there is one."""
+    return first_candidate(fleet, ask, fleet.offers(ask)) is not None
 
 
 def _bare_record(fleet: Fleet, ask: Ask, winner: RankedCandidate) -> DecisionRecord:

@@ -140,6 +140,39 @@ async def test_a_paused_holder_that_wakes_up_knows_that_it_may_not_act(server_ur
         await process.wait()
 
 
+async def test_a_dead_holders_lease_goes_to_the_next_although_the_server_keeps_it(bus: Bus, other: Bus) -> None:
+    """Whose clock was set back: it would forget the key in an hour."""
+    key, dead = f"home.{token()}", LeaseRecord(holder="one", ttl=1.0)
+    kept = await bus.kv(LEASE_BUCKET).update(key, msgspec.msgpack.encode(dead), 0, ttl=3_600.0)
+
+    lease = other.lease(key, "two", ttl=30.0)
+
+    assert await lease.acquire(timeout=30) > kept
+    await lease.release()
+
+
+async def test_a_living_holder_keeps_its_lease_however_long_another_waits(bus: Bus, other: Bus) -> None:
+    """Who waits goes by what is written in the record, not by its own time to live."""
+    key = f"home.{token()}"
+    async with bus.lease(key, "one", ttl=30.0) as lease:
+        with pytest.raises(BusTimeout):
+            await other.lease(key, "two", ttl=1.0).acquire(timeout=2.0)
+        assert lease.valid(time.monotonic())
+
+
+async def test_a_lease_that_the_server_forgot_too_soon_is_had_again(bus: Bus, other: Bus) -> None:
+    """Its clock was set ahead: the holder learns that it has lost it, and nothing keeps it from taking it again."""
+    key = f"home.{token()}"
+    lease = bus.lease(key, "me", ttl=1.0)
+    before = await lease.acquire()
+    await other.kv(LEASE_BUCKET).delete(key)
+
+    async with asyncio.timeout(30):
+        await lease.lost.wait()
+    assert await lease.acquire(timeout=30) > before
+    await lease.release()
+
+
 async def test_a_record_that_cannot_be_read_is_taken_once_nobody_renews_it(bus: Bus, other: Bus) -> None:
     """It may belong to a holder of another release of the platform, as long as it changes."""
     key = f"home.{token()}"
@@ -149,7 +182,7 @@ async def test_a_record_that_cannot_be_read_is_taken_once_nobody_renews_it(bus: 
     waiting, began = asyncio.create_task(lease.acquire(timeout=30)), time.monotonic()
 
     while time.monotonic() < began + 2 * lease.ttl:
-        await until(lambda: waiting.done() or lease._unreadable[0] == written)  # noqa: B023 - waited for at once
+        await until(lambda: waiting.done() or lease._stood[0] == written)  # noqa: B023 - waited for at once
         assert not waiting.done()
         written = await kv.put(key, b"\xff")
 

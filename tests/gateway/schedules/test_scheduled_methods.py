@@ -36,3 +36,13 @@ def test_the_version_of_an_instant() -> None:
     assert found == [None, "ver_1", "ver_1", "ver_2", None, None, "ver_2", "ver_2"]
     assert version_at(app, "other", 15.0) is None
     assert version_at(app_record((10.0, "ver_1"), ends_at=9e9), "nightly", 15.0) is None
+
+
+def test_a_deploy_of_later_than_now_has_been() -> None:
+    """The clock was set back since; by less than clocks of hosts may be apart it may be another host's."""
+    app = app_record((10.0, "ver_1"), (9_000.0, "ver_2"))
+    assert version_at(app, "nightly", 5_000.0, 5_001.0) == "ver_2"
+    assert version_at(app, "nightly", 8_990.0, 8_991.0) == "ver_1"
+    assert version_at(app, "nightly", 5_000.0, 9_500.0) == "ver_1"
+    assert version_at(app, "nightly", 5.0, 6.0) is None
+    assert version_at(app_record((9_000.0, "ver_2"), (9_100.0, "")), "nightly", 5.0, 6.0) is None

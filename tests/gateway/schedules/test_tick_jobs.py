@@ -50,7 +50,7 @@ def test_one_id_for_one_tick(who: str, other: str, tick: int, later: int) -> Non
 def test_it_is_bound_to_the_version_of_its_tick() -> None:
     """Also where the job was stored before that was deployed."""
     app = app_record((0.0, "ver_1"), (7_100.0, "ver_2"), (7_201.0, "ver_3"))
-    assert deployed_version(JOB, app) == "ver_2"
+    assert deployed_version(JOB, app, 7_300.0) == "ver_2"
     bound = bound_at_tick(JOB, scheduled_version(name="ver_2", timeout=9.0), 7_300.0)
     assert (bound.version, bound.timeout, bound.retries, bound.idempotent) == ("ver_2", 9.0, 0, False)
     assert (bound.id, bound.state, bound.run_at) == (JOB.id, JobState.QUEUED, JOB.run_at)
@@ -59,8 +59,8 @@ def test_it_is_bound_to_the_version_of_its_tick() -> None:
 
 def test_it_is_withdrawn_where_nothing_has_its_tick() -> None:
     """The app is gone or was stopped, the schedule is another one, or another method's."""
-    assert deployed_version(JOB, None) is None
-    assert deployed_version(JOB, app_record((0.0, "ver_1"), (7_100.0, ""))) is None
+    assert deployed_version(JOB, None, 7_300.0) is None
+    assert deployed_version(JOB, app_record((0.0, "ver_1"), (7_100.0, "")), 7_300.0) is None
     half_past = scheduled_version(Schedule(cron="30 * * * *"))
     other = scheduled_version(Schedule(method="run", cron="0 * * * *"), methods=(method("run", "run"),))
     for version in (None, half_past, other):

@@ -13,7 +13,7 @@ from pilotlight_placement.hardware.node import Node
 from pilotlight_placement.search.candidate import Candidate, candidate_on, slice_of
 from pilotlight_placement.search.decision_record import NoFit, Placement, Value
 from pilotlight_placement.search.filters import refusal_at
-from pilotlight_placement.search.place import place
+from pilotlight_placement.search.place import first_place, has_place, place
 from pilotlight_placement.search.policy import STEPS, first_difference
 from tests.example_counts import SLOW, examples
 from tests.placement.makers import CHURN, asks, fill, some_nodes
@@ -47,14 +47,17 @@ def test_the_index_finds_what_the_policy_says(
     every = every_candidate(fleet, wanted)
     found = place(fleet, wanted)
 
+    assert has_place(fleet, wanted) is bool(every)
     if not every:
         assert isinstance(found, NoFit)
+        assert first_place(fleet, wanted) is None
         return
     assert isinstance(found, Placement)
     assert found.record.value == every[0][0]
     assert found.slice == slice_of(fleet, every[0][1])
     bare = place(fleet, wanted, explain=False)
     assert isinstance(bare, Placement)
+    assert first_place(fleet, wanted) == bare
     assert (bare.slice, bare.record.value) == (found.slice, found.record.value)
     for rival in found.record.rivals:
         better = [value for value, _ in every[1:] if first_difference(every[0][0], value) == rival.step]

@@ -25,7 +25,8 @@ LEVELS: Final = 4
 """Of concurrency that have idle times, weights and a day of their own; those above have the last one's."""
 MOST_KEPT: Final = 16
 """Containers that are kept: what a burst needed beyond them goes with the function's window."""
-PRIOR_WEIGHTS = (3.0, 0.3)
+MUCH_PRIOR: Final = 3.0
+LITTLE_PRIOR: Final = 0.3
 """Idle times that the prior weighs as much as, for two pairs of experts."""
 HALF_LIVES = (8.0, 60.0, 480.0)
 """Minutes."""
@@ -69,6 +70,82 @@ class LawRecord(NamedTuple):
     """The part of minutes that is called, of each half-hour."""
 
 
+class _Odds:
+    """What each expert says of a minute, as a logarithm of odds.
+
+    Each has a name, here and in `_Weights`: each minute of each function has nine, and compiled such numbers need no
+    objects, unlike those of a list.
+    """
+
+    __slots__ = ("day", "hour", "narrow", "own_narrow", "own_wide", "prior", "slot", "soon", "wide")
+
+    def __init__(self) -> None:
+        self.wide = 0.0
+        """By the hazard of all ages about, with much of the prior ..."""
+        self.narrow = 0.0
+        """... and of the age's own bin; ..."""
+        self.own_wide = 0.0
+        self.own_narrow = 0.0
+        """... the same with little of it."""
+        self.prior = 0.0
+        self.soon = 0.0
+        self.hour = 0.0
+        self.day = 0.0
+        """By the rates of the last minutes, each with another half-life."""
+        self.slot = 0.0
+        """By the half-hour of the day."""
+
+
+class _Weights:
+    """Of the experts of a level."""
+
+    __slots__ = ("always", "day", "hour", "narrow", "own_narrow", "own_wide", "prior", "slot", "soon", "wide")
+
+    def __init__(self, known: Sequence[float]) -> None:
+        """`known`: in the order of `WEIGHTS`."""
+        self.always = known[0]
+        self.wide, self.narrow = known[1], known[2]
+        self.own_wide, self.own_narrow = known[3], known[4]
+        self.prior = known[5]
+        self.soon, self.hour, self.day = known[6], known[7], known[8]
+        self.slot = known[9]
+
+    def mixed(self, said: _Odds) -> float:
+        """The mixture of what the experts have said."""
+        return (
+            self.always
+            + self.wide * said.wide
+            + self.narrow * said.narrow
+            + self.own_wide * said.own_wide
+            + self.own_narrow * said.own_narrow
+            + self.prior * said.prior
+            + self.soon * said.soon
+            + self.hour * said.hour
+            + self.day * said.day
+            + self.slot * said.slot
+        )
+
+    def move(self, said: _Odds, by: float) -> None:
+        """Move each by what its expert has said."""
+        self.always += by
+        self.wide += by * said.wide
+        self.narrow += by * said.narrow
+        self.own_wide += by * said.own_wide
+        self.own_narrow += by * said.own_narrow
+        self.prior += by * said.prior
+        self.soon += by * said.soon
+        self.hour += by * said.hour
+        self.day += by * said.day
+        self.slot += by * said.slot
+
+    def all(self) -> tuple[float, ...]:
+        """In the order of `WEIGHTS`."""
+        return (
+            self.always, self.wide, self.narrow, self.own_wide, self.own_narrow, self.prior, self.soon, self.hour,
+            self.day, self.slot,
+        )  # fmt: skip
+
+
 class _Law:
     """Idle times, weights and day of one level."""
 
@@ -76,7 +153,7 @@ class _Law:
 
     def __init__(self, times: IdleTimes, record: LawRecord) -> None:
         self.times = times
-        self.weights = list(record.weights)
+        self.weights = _Weights(record.weights)
         self.day = list(record.day)
 
 
@@ -110,19 +187,26 @@ class _Rate:
 class _Level:
     """One level of concurrency, from the minute on that needed it first."""
 
-    __slots__ = ("_behind", "_experts", "_is_expected", "_law", "_learns", "_odds", "age", "minutes", "rates")
+    __slots__ = (
+        "_behind", "_hour", "_is_expected", "_knows", "_law", "_learns", "_long", "_odds", "_said", "_soon", "age",
+        "minutes",
+    )  # fmt: skip
 
     def __init__(self, law: _Law, record: LevelRecord, minute: int, *, learns: bool) -> None:
         """`minute`: that goes on, since 1970."""
         self._law = law
         self._learns = learns
         self.age, self.minutes = record.age, record.minutes
-        known = zip(DECAYS, record.rates, strict=True)
-        self.rates = [_Rate(decay, called, record.minutes) for decay, called in known]
-        self._experts: list[float] = []
+        soon, hour, long = [
+            _Rate(decay, called, record.minutes) for decay, called in zip(DECAYS, record.rates, strict=True)
+        ]
+        self._soon, self._hour, self._long = soon, hour, long
+        self._said = _Odds()
+        self._knows = False
+        """Whether the experts have said anything: of what was idle for too long nobody does."""
         self._odds = NEVER
         self._is_expected = False
-        """Whether both are of the next minute. Of a level that does not learn nobody may ever ask."""
+        """Whether that is of the next minute. Of a level that does not learn nobody may ever ask."""
         self._behind = 0
         """Minutes without need that its rates have not counted, for the same reason."""
         self.expect(minute)
@@ -130,7 +214,7 @@ class _Level:
     def observe(self, *, needed: bool, minute: int) -> None:
         """A minute ended."""
         called = 1.0 if needed else 0.0
-        if self._learns and self._experts:
+        if self._learns and self._knows:
             self._learn(called, minute)
         self.minutes += 1
         self.age += 1
@@ -139,8 +223,9 @@ class _Level:
             self._is_expected = False
             return
         self._catch_up()
-        for rate in self.rates:
-            rate.observe(called)
+        self._soon.observe(called)
+        self._hour.observe(called)
+        self._long.observe(called)
         if needed:
             if self._learns:
                 self._law.times.observe(self.age)
@@ -150,7 +235,7 @@ class _Level:
     def record(self) -> LevelRecord:
         """What is known of it."""
         self._catch_up()
-        return LevelRecord(self.age, self.minutes, tuple(rate.called for rate in self.rates))
+        return LevelRecord(self.age, self.minutes, (self._soon.called, self._hour.called, self._long.called))
 
     def skip(self, minutes: int, minute: int) -> None:
         """It was not needed for so many minutes, and `minute` goes on."""
@@ -172,36 +257,38 @@ class _Level:
     def _predict(self, minute: int) -> None:
         self._is_expected = True
         if self.age >= LONGEST_MINUTES:
-            self._experts, self._odds = [], NEVER
+            self._knows, self._odds = False, NEVER
             return
-        law, age = self._law, self.age + 1
-        self._catch_up()
-        experts = [1.0]
-        for hazard in law.times.hazards(age, PRIOR_WEIGHTS):
-            experts.append(_stretched(hazard.wide))
-            experts.append(_stretched(hazard.narrow))
-        experts.append(PRIOR_ODDS[age])
-        experts += [_stretched(rate.chance()) for rate in self.rates]
-        experts.append(_stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES]))
-        odds = 0.0
-        for place, weight in enumerate(law.weights):
-            odds += weight * experts[place]
-        self._experts, self._odds = experts, odds
+        law, age, said = self._law, self.age + 1, self._said
+        if self._behind:
+            self._catch_up()
+        known = law.times.at_age(age)
+        said.wide, said.narrow = _stretched(known.wide(MUCH_PRIOR)), _stretched(known.narrow(MUCH_PRIOR))
+        said.own_wide, said.own_narrow = _stretched(known.wide(LITTLE_PRIOR)), _stretched(known.narrow(LITTLE_PRIOR))
+        said.prior = PRIOR_ODDS[age]
+        said.soon = _stretched(self._soon.chance())
+        said.hour = _stretched(self._hour.chance())
+        said.day = _stretched(self._long.chance())
+        said.slot = _stretched(law.day[minute % DAY_MINUTES // SLOT_MINUTES])
+        self._knows, self._odds = True, law.weights.mixed(said)
 
     def _catch_up(self) -> None:
         if self._behind:
-            for rate in self.rates:
+            for rate in (self._soon, self._hour, self._long):
                 rate.observe_idle(self._behind)
             self._behind = 0
 
     def _learn(self, needed: float, minute: int) -> None:
-        law, experts = self._law, self._experts
-        step = max(LEAST_STEP, STEP / (1 + self.minutes / STEP_MINUTES))
-        by = step * (needed - 1 / (1 + math.exp(-self._odds)))
-        law.weights = [weight + by * experts[place] for place, weight in enumerate(law.weights)]
-        slot = minute % DAY_MINUTES // SLOT_MINUTES
-        known = self.minutes // DAY_MINUTES * SLOT_MINUTES + min(minute % SLOT_MINUTES, self.minutes)
-        law.day[slot] += max(SLOT_STEP, 1 / (SLOT_PRIOR + 1 + known)) * (needed - law.day[slot])
+        law, minutes = self._law, self.minutes
+        step = STEP / (1 + minutes / STEP_MINUTES)
+        if step < LEAST_STEP:
+            step = LEAST_STEP
+        law.weights.move(self._said, step * (needed - 1 / (1 + math.exp(-self._odds))))
+        slot, within = minute % DAY_MINUTES // SLOT_MINUTES, minute % SLOT_MINUTES
+        known = minutes // DAY_MINUTES * SLOT_MINUTES + (minutes if minutes < within else within)
+        part = 1 / (SLOT_PRIOR + 1 + known)
+        day = law.day
+        day[slot] += (part if part > SLOT_STEP else SLOT_STEP) * (needed - day[slot])
 
 
 class CallChances:
@@ -254,7 +341,7 @@ class CallChances:
 
     def laws(self) -> list[LawRecord]:
         """Of those levels, as far as they have their own."""
-        return [LawRecord(tuple(law.weights), tuple(law.day)) for law in self._laws[: len(self._levels)]]
+        return [LawRecord(law.weights.all(), tuple(law.day)) for law in self._laws[: len(self._levels)]]
 
     def _add(self, record: LevelRecord) -> None:
         place = len(self._levels)
@@ -280,6 +367,6 @@ def _stretched(chance: float) -> float:
 
 PRIOR_ODDS: Final = [
     0.0,
-    *[_stretched(IdleTimes().hazards(age, (1.0,))[0].narrow) for age in range(1, LONGEST_MINUTES + 1)],
+    *[_stretched(IdleTimes().at_age(age).narrow(1.0)) for age in range(1, LONGEST_MINUTES + 1)],
 ]
 """By age in minutes, of a function of which nothing is known."""

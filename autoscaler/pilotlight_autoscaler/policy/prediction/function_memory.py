@@ -162,7 +162,8 @@ class FunctionMemory:
     def observe(self, needed: int, at: float) -> bool:
         """So many containers are needed now, by calls; whether a minute with calls has ended before."""
         called = self.advance(at)
-        self._needed = max(self._needed, needed)
+        if needed > self._needed:
+            self._needed = needed
         return called
 
     def advance(self, at: float, most_missed: int = MOST_MISSED) -> bool:
@@ -175,8 +176,13 @@ class FunctionMemory:
         Args:
             most_missed: minutes without a word that are caught up; of more nobody knows what was called.
         """
-        self._up_at, self._taken_at = min(self._up_at, at), min(self._taken_at, at)
+        if self._up_at > at:
+            self._up_at = at
+        if self._taken_at > at:
+            self._taken_at = at
         now = int(at // MINUTE_S)
+        if now == self._minute:
+            return False
         called = False
         if self._minute - now > MOST_MISSED:
             self._minute = self.chances.minute = now
@@ -197,22 +203,25 @@ class FunctionMemory:
     @property
     def used(self) -> int:
         """The most containers that calls have needed in this minute or the one before."""
-        return max(self._needed, self._before)
+        return self._needed if self._needed > self._before else self._before
 
     def ahead(self) -> int:
         """Containers that should be there by what is forecast, whatever is called now."""
-        foretold = self.foretold()
-        return min(min(self.used, foretold) + self.most_ahead, foretold)
+        foretold, used = self.foretold(), self.used
+        if used >= foretold:
+            return foretold
+        most = used + self.most_ahead
+        return most if most < foretold else foretold
 
     def foretold(self) -> int:
         """The same, whatever its tenant's other functions leave for it."""
         if not self.is_asked:
             return 0
-        if self._level is None:
-            self._level = self._pool.level(self.method)
         level = self._level
-        if self.method != NOTHING:
-            level = max(level, min(self._needed, MOST_KEPT))  # what this minute needs stays to its end
+        if level is None:
+            level = self._level = self._pool.level(self._choice.chosen)
+        if self._needed > level and self._choice.chosen != NOTHING:  # what this minute needs stays to its end
+            level = self._needed if self._needed < MOST_KEPT else max(level, MOST_KEPT)
         return self.prewarms.allowed(level)
 
     def carried(self) -> int:
@@ -221,7 +230,8 @@ class FunctionMemory:
 
     def note_ahead(self, containers: int) -> None:
         """So many are there, or start, for a forecast alone."""
-        self._ahead = max(self._ahead, containers)
+        if containers > self._ahead:
+            self._ahead = containers
 
     def record(self) -> bytes:
         """At most `MOST_BYTES` that `restored` reads."""
@@ -277,7 +287,16 @@ def restored(encoded: bytes, window_s: float, at: float) -> FunctionMemory:
     Raises:
         msgspec.MsgspecError: if it is none.
     """
-    return FunctionMemory(window_s, at, msgspec.msgpack.decode(encoded, type=MemoryRecord))
+    return FunctionMemory(window_s, at, read_record(encoded))
+
+
+def read_record(encoded: bytes) -> MemoryRecord:
+    """What `record` has stored.
+
+    Raises:
+        msgspec.MsgspecError: if it is none.
+    """
+    return msgspec.msgpack.decode(encoded, type=MemoryRecord)
 
 
 def _long_load_s(loads: Collection[float]) -> float:

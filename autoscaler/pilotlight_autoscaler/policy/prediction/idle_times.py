@@ -37,21 +37,40 @@ class WarmWindow(NamedTuple):
     end: float
 
 
-class Hazard:
-    """How likely a call is in the minute that ends an age: by its bin alone, and by all about it.
+class AgeCounts:
+    """What was seen of an age: how often an idle time ended there, and how many minutes were spent there.
 
-    Not a tuple: each minute of each function has some of them, and compiled its numbers need no objects.
+    Not a tuple: each minute of each function has one, and compiled its numbers need no objects.
     """
 
-    __slots__ = ("narrow", "wide")
+    __slots__ = ("about", "here", "lasting", "left", "reach", "spent", "unit")
 
-    def __init__(self, narrow: float, wide: float) -> None:
-        self.narrow = narrow
-        self.wide = wide
+    def __init__(
+        self, reach: _Reach, unit: float, here: float, left: float, lasting: float, about: float, spent: float
+    ) -> None:
+        self.reach = reach
+        self.unit = unit
+        """What an observed idle time weighs."""
+        self.here = here
+        self.left = left
+        self.lasting = lasting
+        """What of the prior lasts until then."""
+        self.about = about
+        self.spent = spent
+
+    def narrow(self, weight: float) -> float:
+        """How likely a call is in the minute that ends the age, by its bin alone; the prior weighs `weight` of them."""
+        ours, reach = weight * self.unit, self.reach
+        return (self.here + ours * reach.mass) / (reach.width * (self.left + ours * self.lasting))
+
+    def wide(self, weight: float) -> float:
+        """The same by all about it."""
+        ours, reach = weight * self.unit, self.reach
+        return (self.about + ours * reach.about) / (self.spent + ours * reach.spent)
 
 
 class _Reach:
-    """A bin, those within the margin of it, and what the prior has there. No tuple, as `Hazard` is none."""
+    """A bin, those within the margin of it, and what the prior has there. No tuple, as `AgeCounts` is none."""
 
     __slots__ = ("about", "beyond", "end", "first", "left", "mass", "place", "spent", "start", "width")
 
@@ -155,8 +174,8 @@ class IdleTimes:
         self._rescale()
         return self._never
 
-    def hazards(self, minutes: int, prior_weights: tuple[float, ...]) -> list[Hazard]:
-        """Of an age of at most a day, for each weight that the prior may have, in observed idle times."""
+    def at_age(self, minutes: int) -> AgeCounts:
+        """What was seen of an age of at most a day."""
         reach, sums = _REACHES[minutes], self._sums
         if sums is None:
             sums = self._sums = _Sums(self._counts)
@@ -170,12 +189,7 @@ class IdleTimes:
         beyond, before = reach.end * (later - counts[until]), reach.start * (later - counts[from_])
         spent = ended[until] - ended[from_] + beyond - before
         lasting = reach.left - (reach.mass / 2 if reach.width > 1 else 0.0)
-        found = []
-        for weight in prior_weights:
-            ours = weight * self._unit
-            narrow = (here + ours * reach.mass) / (reach.width * (left + ours * lasting))
-            found.append(Hazard(narrow, (about + ours * reach.about) / (spent + ours * reach.spent)))
-        return found
+        return AgeCounts(reach, self._unit, here, left, lasting, about, spent)
 
     def _rescale(self) -> None:
         self._counts = {place: count / self._unit for place, count in self._counts.items()}

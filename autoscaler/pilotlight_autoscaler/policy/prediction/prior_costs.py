@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from functools import cache
 
 from pilotlight_autoscaler.policy.prediction.call_chances import PRIOR_ODDS, least_odds
@@ -10,6 +11,8 @@ from pilotlight_autoscaler.policy.prediction.shadow_pool import ShadowCost
 
 UNKEPT = ShadowCost(0.0, sum(prior_of_minutes()))
 """Of a method that keeps nothing before it knows more: each idle time that ends does so with a cold start."""
+ORDERED_ODDS = sorted(PRIOR_ODDS[1:])
+"""Of all ages, to count those that pay."""
 
 
 @cache
@@ -23,5 +26,4 @@ def prior_of_ttl(minutes: int) -> ShadowCost:
 
 def prior_of_likely(worth: float) -> ShadowCost:
     """Of one that stays while it pays, if a cold start is worth so many idle minutes."""
-    least = least_odds(worth)
-    return prior_of_ttl(sum(odds >= least for odds in PRIOR_ODDS[1:]))
+    return prior_of_ttl(len(ORDERED_ODDS) - bisect_left(ORDERED_ODDS, least_odds(worth)))

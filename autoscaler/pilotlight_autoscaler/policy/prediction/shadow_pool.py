@@ -136,7 +136,8 @@ class ShadowPool:
         return levels
 
     def _level_of(self, fixed: FixedWarmth) -> int:
-        return min(fixed.most, bisect_left(self._ago, fixed.minutes - self._minute + 1))
+        level = bisect_left(self._ago, fixed.minutes - self._minute + 1)
+        return level if level < fixed.most else fixed.most
 
     def _rescale(self) -> None:
         self._idle = [idle / self._unit for idle in self._idle]

@@ -11,10 +11,11 @@ from pilotlight_autoscaler.simulator.runs.simulated_container import SimulatedCo
 
 def move_by_calls(run: FunctionRun, stops_at: float) -> None:
     """Move a function to `stops_at`, or to the instant at which its policy is to be asked, if that is sooner."""
-    calls, ends, starting = run.calls, run.ends, run.starting
+    calls, ends, starting, minute_end = run.calls, run.ends, run.starting, run.minute_end
+    number, count = run.next_call, len(run.calls)
+    comes_at = calls[number][0] if number < count else math.inf
     while True:
-        bound = min(stops_at, run.look_at)
-        comes_at = calls[run.next_call][0] if run.next_call < len(calls) else math.inf
+        bound = run.look_at if run.look_at < stops_at else stops_at
         ends_at = ends[0][0] if ends else math.inf
         ready_at = starting[0].ready_at if starting else math.inf
         if ends_at <= bound and ends_at <= comes_at and ends_at <= ready_at:
@@ -23,12 +24,16 @@ def move_by_calls(run: FunctionRun, stops_at: float) -> None:
         elif ready_at <= bound and ready_at <= comes_at:
             run.at = ready_at
             _begin(run)
-        elif comes_at <= bound and comes_at < run.minute_end:
+        elif comes_at <= bound and comes_at < minute_end:
             run.at = comes_at
-            run.next_call += 1
-            _come(run, calls[run.next_call - 1][1])
+            duration_s = calls[number][1]
+            number += 1
+            run.next_call = number
+            comes_at = calls[number][0] if number < count else math.inf
+            _come(run, duration_s)
         else:
-            run.at = max(run.at, bound)
+            if bound > run.at:
+                run.at = bound
             return
 
 
@@ -106,5 +111,6 @@ def _grant(run: FunctionRun, container: SimulatedContainer, duration_s: float) -
     container.take(run.at)
     run.running += 1
     run.granted += 1
-    run.first_grant_at = min(run.first_grant_at, run.at)
+    if run.at < run.first_grant_at:
+        run.first_grant_at = run.at
     heappush(run.ends, (run.at + duration_s, run.granted, container, duration_s))

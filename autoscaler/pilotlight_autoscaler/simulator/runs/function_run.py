@@ -254,7 +254,9 @@ class FunctionRun:
         """Calls have ended that held their slots for so long."""
         self.ended += calls
         self.ended_at = self.at
-        newest = max(SMOOTHING, 1.0 / self.ended)
+        newest = 1.0 / self.ended
+        if newest < SMOOTHING:
+            newest = SMOOTHING
         if self.hold_s is None:
             self.hold_s = duration_s
             if self.queued:
@@ -278,7 +280,9 @@ class FunctionRun:
 
     def _cover(self, needed: int) -> None:
         spec = self.function.spec
-        known = min(self.size - spec.buffer_containers, needed)
+        known = len(self.ready) + len(self.starting) - spec.buffer_containers
+        if known > needed:
+            known = needed
         self.covered = math.inf if needed >= spec.max_containers else most_running(known, self.slots)
 
     def on_looked(self, at: float, needed: int) -> None:
@@ -286,10 +290,14 @@ class FunctionRun:
         self.looked_at = at
         self._cover(needed)
         self.covered_queue = self.queued
-        self.ahead_seen = max(self.ahead_seen, self.foretold - holding_of(self.running, self.slots))
+        if self.foretold:
+            ahead = self.foretold - holding_of(self.running, self.slots)
+            if ahead > self.ahead_seen:
+                self.ahead_seen = ahead
         self.refused = self.late = self.arrivals = 0
-        waits = bool(self.queued) and self.size < self.function.spec.max_containers
-        self.look_at = min(self.drain_at, at + AGAIN_S if waits else math.inf)
+        self.look_at = self.drain_at
+        if self.queued and at + AGAIN_S < self.drain_at and self.size < self.function.spec.max_containers:
+            self.look_at = at + AGAIN_S
 
     # --- containers ---
 
@@ -322,21 +330,32 @@ class FunctionRun:
 
     def take_new(self) -> list[SimulatedContainer]:
         """Those that are there of the new ones, and have not been taken before."""
+        if not self.new:
+            return self.new
         found, self.new = [each for each in self.new if not each.is_gone], []
         return found
 
     def has_idle_since(self, at: float) -> bool:
         """Whether one is idle for as long as idle ones stay."""
         window_s = self.seen.window_s
-        return any(max(0.0, at - each.idle_since) >= window_s for each in self.idle)
+        for each in self.idle_stack if self.by_counts else self.ready:
+            idle_s = at - each.idle_since
+            if not each.running and (idle_s if idle_s > 0.0 else 0.0) >= window_s:
+                return True
+        return False
 
     def due_at(self) -> float:
         """When the first of the idle ones has been there, and idle, for long enough to go."""
         load_s, window_s = self.function.load_s, self.seen.window_s if self.size > 1 else self.seen.zero_window_s
         found = math.inf
-        for each in self.idle:
-            due_at = max(each.idle_since + window_s, each.ready_at + load_s)
-            found = min(found, due_at)
+        for each in self.idle_stack if self.by_counts else self.ready:
+            if each.running:
+                continue
+            due_at, young_until = each.idle_since + window_s, each.ready_at + load_s
+            if due_at < young_until:
+                due_at = young_until
+            if due_at < found:
+                found = due_at
         return found
 
     def remove(self, containers: set[str]) -> list[SimulatedContainer]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pilotlight_autoscaler.policy.prediction.idle_times import DECAY, LONGEST_MINUTES, Hazard, IdleTimes, bin_of
+from pilotlight_autoscaler.policy.prediction.idle_times import DECAY, LONGEST_MINUTES, IdleTimes, bin_of
 from tests.example_counts import examples
+
+
+class Hazard(NamedTuple):
+    """Of an age, by its bin alone and by all about it."""
+
+    narrow: float
+    wide: float
 
 
 def learnt(*minutes: float) -> IdleTimes:
@@ -19,7 +28,8 @@ def learnt(*minutes: float) -> IdleTimes:
 
 
 def hazard(minutes: int, times: IdleTimes, prior_weight: float = 1.0) -> Hazard:
-    return times.hazards(minutes, (prior_weight,))[0]
+    known = times.at_age(minutes)
+    return Hazard(known.narrow(prior_weight), known.wide(prior_weight))
 
 
 def approximately(found: Hazard) -> object:
