@@ -1,10 +1,10 @@
 """What a pair of shadows cost, without the most of what is the machine's own.
 
 A call is billed from when its agent gives it to the guest until it has the answer: the time of the function's code, and
-the rest, in which processes wake, read and write. Code is the version's. The rest is mostly the machine's: on a busy one
-a wake-up of the agent now and then takes a tenth of the call. So the rest counts up to what three of four shadows of
-late, of both versions, had of it. A version that always makes more of it, such as by larger answers, has half of these,
-so all of that counts.
+the rest, in which processes wake, read and write. Code is the version's. The rest is mostly the machine's: on a busy
+one a wake-up of the agent now and then takes a tenth of the call. So the rest counts up to what three of four shadows
+of late, of both versions, had of it. A version that always makes more of it, such as by larger answers, has half of
+these, so all of that counts.
 
 Both sides are taken alike, and by shadows of before alone, so of equal versions neither is favoured.
 """

@@ -4,6 +4,7 @@ the operator.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -63,6 +64,7 @@ class ShadowCalls:
             Unavailable: this gateway has no identity yet.
         """
         call = await self._prepared(primary, version_id)
+        await asyncio.sleep(0)  # callers go first: nobody waits for this
         result, error, first = None, None, _FirstChunk(clock=self.clock, since=call.arrived_at)
         try:
             result = await self._answer(call, first)

@@ -3,9 +3,9 @@
 `z` is the logarithm of what the canary cost over what the old version did, less the tolerance, over three times the
 usual spread of pairs, within [-1, 1]. The spread is that of the pairs before, so the first ones are not judged.
 
-Half of the bets take it over one and a half times the usual spread. Where machines are busy most of what pairs say is in
-their middle, and what is far out is the machine's; where a part of the inputs is much dearer it is the other way round.
-An equal version is above by as much as often as below, so the mean of all bets wins nothing on average.
+Half of the bets take it over one and a half times the usual spread. Where machines are busy, most of what pairs say is
+in their middle, and what is far out is the machine's; where a part of the inputs is much dearer it is the other way
+round. An equal version is above by as much as often as below, so the mean of all bets wins nothing on average.
 """
 
 from __future__ import annotations
