@@ -125,3 +125,23 @@ class Caller:
         loop = asyncio.get_running_loop()
         _, connection = await loop.create_connection(_Connection, self._host, self._port, ssl=self._trusted)
         return connection
+
+
+async def took_at_rate(caller: Caller, body: bytes, rate: float, seconds: float) -> list[float]:
+    """What calls took that come at a rate whatever comes back, in milliseconds from when each was due."""
+    loop = asyncio.get_running_loop()
+    began_at = loop.time()
+
+    async def call(due_at: float) -> float:
+        answer = await caller.post(body)
+        assert answer.status == 200, answer
+        return (loop.time() - due_at) * 1_000.0
+
+    async with asyncio.TaskGroup() as group:
+        calls = []
+        for number in range(int(rate * seconds)):
+            due_at = began_at + number / rate
+            if (wait := due_at - loop.time()) > 0:
+                await asyncio.sleep(wait)
+            calls.append(group.create_task(call(due_at)))
+    return [each.result() for each in calls]

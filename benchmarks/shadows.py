@@ -22,14 +22,13 @@ import argparse
 import asyncio
 import random
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from benchmarks.http_load import Answer, Caller
+from benchmarks.http_load import Caller, took_at_rate
 from tests.system.support.platform import Platform, platform
 from tests.waiting import wait_until
 
@@ -106,28 +105,11 @@ async def in_turns(running: Platform, options: argparse.Namespace) -> tuple[list
 
 async def turn(running: Platform, options: argparse.Namespace) -> Turn:
     """Calls at the rate; the first ones count for nothing."""
-    caller, loop = Caller(running.url, f"{APP}.{FUNCTION}", running.key), asyncio.get_running_loop()
+    caller = Caller(running.url, f"{APP}.{FUNCTION}", running.key)
     pid, body = running.pids["gateway"], f'{{"input": {{"ms": {options.sleep_ms}}}}}'.encode()
-
-    async def call(due_at: float) -> float:
-        answer: Answer = await caller.post(body)
-        assert answer.status == 200, answer
-        return (time.monotonic() - due_at) * 1_000.0
-
-    async def calls_for(seconds: float) -> list[float]:
-        began_at = loop.time()
-        async with asyncio.TaskGroup() as group:
-            calls = []
-            for number in range(int(options.rate * seconds)):
-                due_at = began_at + number / options.rate
-                if (wait := due_at - loop.time()) > 0:
-                    await asyncio.sleep(wait)
-                calls.append(group.create_task(call(due_at)))
-        return [each.result() for each in calls]
-
-    await calls_for(SETTLED_S)
+    await took_at_rate(caller, body, options.rate, SETTLED_S)
     pairs, used = await asyncio.to_thread(pairs_of, running), report.cpu_seconds(pid)
-    took = await calls_for(options.turn_s)
+    took = await took_at_rate(caller, body, options.rate, options.turn_s)
     used = report.cpu_seconds(pid) - used
     pairs = await asyncio.to_thread(pairs_of, running) - pairs
     caller.close()

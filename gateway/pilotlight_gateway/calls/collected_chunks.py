@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -18,8 +19,14 @@ ANSWER_BYTES = 10 * 10**6 + 64 * 1024
 """Of all chunks together: 10 MB of payload and its framing."""
 
 
-async def collect_chunks(calls: CallPort, call: PreparedCall, codec: BodyCodec, budget: ByteBudget) -> CallResult:
-    """Run a generator to its end; the result's output is the list.
+async def collect_chunks(
+    calls: CallPort,
+    call: PreparedCall,
+    codec: BodyCodec,
+    budget: ByteBudget,
+    note_chunk: Callable[[], None] | None = None,
+) -> CallResult:
+    """Run a generator to its end; the result's output is the list. `note_chunk` is told of each chunk as it comes.
 
     Raises:
         BadOutput: a chunk violates the schema, or the chunks are too large together.
@@ -35,6 +42,8 @@ async def collect_chunks(calls: CallPort, call: PreparedCall, codec: BodyCodec, 
                     if isinstance(event, CallResult):
                         return msgspec.structs.replace(event, output=list_of(chunks))
                     if isinstance(event, ChunkEvent):
+                        if note_chunk is not None:
+                            note_chunk()
                         await codec.check_output(event.data, call.version.id, call.method, call.tenant)
                         budget.take(len(event.data), call.tenant)
                         chunks.append(event.data)

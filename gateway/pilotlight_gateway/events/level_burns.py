@@ -1,7 +1,7 @@
 """Whether a function breaks a level of its `slo=`: the error budget burns too fast over a long window and a short one.
 
 The pairs of windows, and the part of calls that is to be in time, are those of the alerts for operators
-(`infra/prometheus/service_levels.yaml`), as far as tallies reach back. Pure.
+(`infra/prometheus/service_levels.yaml`). Pure.
 """
 
 from __future__ import annotations
@@ -36,7 +36,12 @@ class BurnPair(NamedTuple):
         return self.rate * (1.0 - OBJECTIVE)
 
 
-PAIRS = (BurnPair(60, 5, 14.4), BurnPair(360, 30, 6.0), BurnPair(1_440, 120, 3.0, 720))
+PAIRS = (
+    BurnPair(60, 5, 14.4),
+    BurnPair(360, 30, 6.0),
+    BurnPair(1_440, 120, 3.0, 720),
+    BurnPair(4_320, 360, 1.0, 1_440),
+)
 
 
 def levels_of(slo: SLO) -> dict[str, float]:

@@ -146,6 +146,7 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
     if both is None:
         return
     canary, other = both
+    evidence.told_pairs += 1
     if canary.failed != other.failed:
         events = evidence.events.get("errors")
         if events is not None:
@@ -155,12 +156,13 @@ def _fold_pair(evidence: FunctionEvidence, call: ComparedCall) -> None:
     if not (canary.ended_well and other.ended_well):
         return
     proof, spread = evidence.amount_proofs.get("pairs"), evidence.pairs.spread
-    if proof is not None and spread > 0.0 and canary.cost > 0.0 and other.cost > 0.0:
+    cost, usual = evidence.pair_costs.counted(canary, other)
+    if proof is not None and spread > 0.0 and cost > 0.0 and usual > 0.0:
         # A pair is both sides at once: its ratio is the canary's residual over the old version's.
-        proof.note(canary=True, rho=0.5, residual=math.log(canary.cost / other.cost), spread=spread)
-    if other.cost > 0.0:
-        slack = tolerated(evidence.pair_tolerance, other.cost * other.parts / 1e6)
-        evidence.pairs.note(canary.cost, other.cost, slack)
+        proof.note(canary=True, rho=0.5, residual=math.log(cost / usual), spread=spread)
+    if usual > 0.0:
+        slack = tolerated(evidence.pair_tolerance, usual * other.parts / 1e6)
+        evidence.pairs.note(cost, usual, slack)
     if canary.differs != other.differs and (answers := evidence.events.get("answers")) is not None:
         answers.note(canary=canary.differs, rho=0.5)
 

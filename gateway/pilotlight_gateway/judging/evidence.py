@@ -19,7 +19,7 @@ from pilotlight_gateway.judging.function_evidence import FunctionEvidence
 from pilotlight_gateway.judging.guards.amount_guard import AmountGuard
 from pilotlight_gateway.judging.guards.event_guard import EventGuard
 from pilotlight_gateway.judging.guards.guard_set import amount_guards, event_guards, weights_of
-from pilotlight_gateway.judging.guards.pair_guard import PairGuard
+from pilotlight_gateway.judging.guards.pair_guard import STAKES, PairGuard
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.sticky_units import MOST_UNITS
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
@@ -178,7 +178,7 @@ def _function_of(terms: RolloutTerms, *, streams: bool, pairs: bool) -> Function
         whole=sum(weights.values()),
         events={name: EventGuard() for name in events},
         amounts={name: AmountGuard(canary_squares=0.0, other_squares=0.0) for name in amounts},
-        pairs=PairGuard(squares=0.0),
+        pairs=PairGuard(squares=0.0, near=[1.0] * len(STAKES)),
         customs={guard.name: guard.kind == "event" for guard in terms.guards},
         event_proofs={name: EventProof() for name in events if name in PROVEN_EVENTS},
         amount_proofs={name: AmountProof() for name in weights if name in PROVEN_AMOUNTS},

@@ -12,6 +12,7 @@ from pilotlight_gateway.judging.guards.event_guard import EventGuard
 from pilotlight_gateway.judging.guards.pair_guard import PairGuard
 from pilotlight_gateway.judging.guards.proofs import AmountProof, EventProof
 from pilotlight_gateway.judging.guards.sample_ratio import SampleRatio
+from pilotlight_gateway.judging.pair_costs import PairCosts
 from pilotlight_gateway.judging.shadow_sides import ShadowSide
 from pilotlight_gateway.judging.sticky_units import StickyUnits
 from pilotlight_gateway.judging.usual.device_speeds import DeviceSpeeds
@@ -64,6 +65,9 @@ class FunctionEvidence(msgspec.Struct):
     """
     started: dict[str, float] = {}
     """Containers whose start was counted, and nodes where a side has started before."""
+    pair_costs: PairCosts = msgspec.field(default_factory=PairCosts)
+    told_pairs: int = 0
+    """Pairs of shadows of which both sides have run, also those that failed; of a release that counted none, 0."""
 
     def value(self) -> float:
         """E of this function: the mean of its guards' e."""
@@ -92,6 +96,10 @@ class FunctionEvidence(msgspec.Struct):
         if "pairs" in self.weights:
             found["pairs"] = self.pairs.e
         return {name: found[name] for name in self.weights}
+
+    def pairs_seen(self) -> int:
+        """Pairs of shadows that say something of both versions."""
+        return max(self.told_pairs, self.pairs.pairs)
 
     def verified(self) -> dict[str, float]:
         """By guard, the part by which the canary is proven not to be worse."""

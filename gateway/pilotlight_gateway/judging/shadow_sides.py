@@ -22,6 +22,8 @@ class ShadowSide(msgspec.Struct, array_like=True):
     differs: bool
     parts: int
     """What `cost` is for each of: tokens of streams, or 1."""
+    code: float = 0.0
+    """What of `cost` its own code took; 0: it is not known."""
 
 
 def side_of(call: ComparedCall) -> ShadowSide:
@@ -34,6 +36,7 @@ def side_of(call: ComparedCall) -> ShadowSide:
         call.gpu_ns / parts,
         call.differs,
         parts,
+        call.code_ns / parts,
     )
 
 

@@ -75,13 +75,21 @@ def canary_calls(evidence: Evidence) -> int:
 
 def sentences_of(evidence: Evidence, word: str) -> list[str]:
     """Why, with numbers."""
-    new = canary_calls(evidence)
-    old = sum(sum(function.calls.values()) for function in evidence.functions.values()) - new
-    compared = f"{new:,} calls of the new version and {old:,} of the old one"
-    found = [_head(evidence, word, compared)]
+    found = [_head(evidence, word, compared_of(evidence))]
     for name, function in evidence.functions.items():
         found += _of_function(name, function, evidence.is_regressed)
     return found
+
+
+def compared_of(evidence: Evidence) -> str:
+    """What was compared of both versions, in words; "": nothing. Before the ramp there are pairs alone."""
+    pairs = sum(function.pairs_seen() for function in evidence.functions.values())
+    new = canary_calls(evidence)
+    old = sum(sum(function.calls.values()) for function in evidence.functions.values()) - new
+    found = [f"{pairs:,} pairs of shadows"] if pairs else []
+    if new or old:
+        found += [f"{new:,} calls of the new version", f"{old:,} of the old one"]
+    return " and ".join((", ".join(found[:-1]), found[-1])) if len(found) > 1 else "".join(found)
 
 
 def _head(evidence: Evidence, word: str, compared: str) -> str:
@@ -94,7 +102,7 @@ def _head(evidence: Evidence, word: str, compared: str) -> str:
         )
     if word == "invalid":
         return f"Calls do not come as they are split, so nothing counted of them means anything: {compared}."
-    if not evidence.calls:
+    if not compared:
         return "No call was compared yet, so nothing is known."
     if e >= HOLD:
         return f"E is {e:.1f} after {compared}: from {HOLD:.0f} the rollout does not go on."

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 from cachetools import LRUCache
 
+from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
 from pilotlight_core.model.rollouts.split import Side
@@ -208,7 +209,7 @@ class ComparedSink:
             start_ms=sum(cold.values()) if cold is not None else 0.0,
             batch=_batch_of(result, batch_size, at) if result is not None else "",
             batch_size=batch_size,
-            tokens=sum(result.units.values()) if result is not None and result.units else 0,
+            tokens=_tokens(result) if result is not None else 0,
         )
 
     def _paired(self, pair: Pair, side: PairedSide) -> ComparedCall:
@@ -220,13 +221,25 @@ class ComparedSink:
             method=call.method.name, arm=side.arm, rho=0.5, call_id=call.call_id, tenant=call.tenant, unit="",
             at=self._wall(), code=shadowed.error.wire_code if shadowed.error is not None else "",
             execute_ms=result.stages.get("execute", 0.0) if result is not None else 0.0, total_ms=shadowed.total_ms,
+            first_ms=shadowed.first_ms, tokens=_tokens(result) if result is not None else 0,
             gpu_ns=spent.ns * spent.ppm // 1_000_000 if spent is not None else 0,
             cost=cost_parameter(call.method, call.input), body_bytes=len(call.input),
             gpu_type=spent.price if spent is not None else "", container=container,
             nth_call=result.nth if result is not None else 0,
             is_cold=result is not None and result.cold_start is not None, pair=pair.primary.call_id,
-            differs=side.differs,
+            differs=side.differs, code_ns=_code_ns(result, spent) if result is not None and spent is not None else 0,
         )  # fmt: skip
+
+
+def _tokens(result: CallResult) -> int:
+    return sum(result.units.values()) if result.units else 0
+
+
+def _code_ns(result: CallResult, spent: Spent) -> int:
+    """What of a shadow's bill its own code took; 0: it is not known of one that shared its run, or began twice."""
+    if spent.batch_size > 1 or spent.starts:
+        return 0
+    return min(int(result.stages.get("execute", 0.0) * 1e6), spent.ns) * spent.ppm // 1_000_000
 
 
 def _batch_of(result: CallResult, size: int, at: float) -> str:

@@ -40,6 +40,9 @@ from pilotlight_gateway.rollouts.rollout_gates import RolloutGates
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
 
 EVERY_S = 0.25
+PAIRS_EVERY_S = 1.0
+"""While pairs are gathered: no caller gets the new version's answers then, so nothing is lost by a second. Callers wait
+for the loop each time that evidence is read, folded, written and decided on."""
 PAGES_AT_ONCE = 8
 """Pages of calls of one rollout that are folded before it is decided on."""
 KEPT_AT_ONCE = 32
@@ -86,6 +89,8 @@ class _Kept:
     refusal: _Refusal | None = None
     again_at: float = 0.0
     """When it is looked at again after it could not go on."""
+    pairs_at: float = 0.0
+    """Until when pairs are left to gather."""
     task: asyncio.Task[None] | None = None
     """That keeps it just now."""
 
@@ -178,6 +183,10 @@ class RolloutKeeper:
         rollout = record.running
         if rollout is None or self.wall() < (kept := self._kept_of(rollout.id)).again_at:
             return
+        if rollout.state is RolloutState.PAIRS:
+            if (at := self.clock()) < kept.pairs_at:
+                return
+            kept.pairs_at = at + PAIRS_EVERY_S
         try:
             await self.keep(asking, record, containers)
         except (BusError, OSError) as error:

@@ -191,9 +191,9 @@ class ShadowPairs:
             return
         by_arm = dict(ran)
         answer = waiting.output or _output(by_arm[Arm.TWIN])
-        first, second = (
-            PairedSide(arm, one, _differs(one, answer, rollout.terms.answer_tolerance)) for arm, one in ran
-        )
+        first, second = [
+            PairedSide(arm, one, await _differs(one, answer, rollout.terms.answer_tolerance)) for arm, one in ran
+        ]
         self.counts["ran"] += 1
         self.note(Pair(rollout, waiting.revision, waiting.call, (first, second)))
 
@@ -232,6 +232,6 @@ def _output(shadowed: Shadowed) -> bytes:
     return shadowed.result.output if shadowed.result is not None else b""
 
 
-def _differs(shadowed: Shadowed, answer: bytes, tolerance: float) -> bool:
+async def _differs(shadowed: Shadowed, answer: bytes, tolerance: float) -> bool:
     output = _output(shadowed)
-    return bool(output) and bool(answer) and differ(output, answer, tolerance)
+    return bool(output) and bool(answer) and await differ(output, answer, tolerance)

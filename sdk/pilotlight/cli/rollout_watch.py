@@ -36,13 +36,20 @@ def rollout_lines(view: RolloutView, at: float) -> Iterator[str]:
     steps = f", step {view.step} of {len(view.steps)}" if view.step else ""
     yield f"  {view.state} for {span(at - view.since)}{steps}{_happens(view)}"
     yield from _standing(view, at)
-    counted = ", ".join(f"{count} {arm}" for arm, count in sorted(view.calls.items())) or "none yet"
-    yield f"  {view.verdict}: E = {view.evidence:.3g} (holds from 10, rolls back from 100); calls compared: {counted}"
+    yield f"  {view.verdict}: E = {view.evidence:.3g} (holds from 10, rolls back from 100); compared: {_compared(view)}"
     yield from _guard_lines(view)
     for sentence in view.sentences:
         yield f"  {sentence}"
     if view.state not in OVER and view.ready:
         yield "  ready containers: " + ", ".join(f"{count} {side}" for side, count in view.ready.items())
+
+
+def _compared(view: RolloutView) -> str:
+    """Calls by side, and pairs of shadows: before the ramp there are pairs alone."""
+    pairs = sum(one.canary for one in view.seen if one.guard == "pairs")
+    found = [f"{pairs:,} pairs"] if pairs else []
+    found += [f"{count:,} {arm} calls" for arm, count in sorted(view.calls.items())]
+    return ", ".join(found) or "nothing yet"
 
 
 def _happens(view: RolloutView) -> str:

@@ -35,6 +35,9 @@ def tally(good: int, bad: int, minutes: float = 60.0) -> FunctionTally:
         ({120: tally(80, 20)}, {1_440: tally(80, 20, 700)}, None),  # too young to tell more than the shorter ones
         ({120: tally(80, 20)}, {1_440: tally(80, 20, 730)}, 1_440),
         ({120: tally(90, 10)}, {1_440: tally(90, 10, 730)}, None),
+        ({360: tally(93, 7)}, {4_320: tally(93, 7, 1_400)}, None),  # and so is this one
+        ({360: tally(93, 7)}, {4_320: tally(93, 7, 1_450)}, 4_320),
+        ({360: tally(96, 4)}, {4_320: tally(93, 7, 1_450)}, None),
         ({5: FunctionTally()}, {60: FunctionTally()}, None),
     ],
 )
@@ -48,13 +51,11 @@ def test_a_level_is_broken_over_two_windows(
 
 
 def test_windows_and_guards_are_those_of_the_alerts() -> None:
-    """But for the pair of three days, which tallies do not reach back for."""
-    minutes = {"5m": 5, "30m": 30, "1h": 60, "2h": 120, "6h": 360, "12h": 720, "1d": 1_440}
+    minutes = {"5m": 5, "30m": 30, "1h": 60, "2h": 120, "6h": 360, "12h": 720, "1d": 1_440, "3d": 4_320}
     young = service_levels.YOUNG
     alerts = [
         (minutes[burn.long], minutes[burn.short], burn.rate, minutes[young[burn.long]] if burn.long in young else 0)
         for burn in service_levels.BURNS
-        if burn.long in minutes
     ]
     assert [tuple(pair) for pair in PAIRS] == alerts
     assert (LEAST_BAD, LEAST_CALLS) == (service_levels.LEAST_BAD, service_levels.LEAST_CALLS)

@@ -104,7 +104,7 @@ async def test_longer_windows_are_asked_for_where_the_short_ones_burn() -> None:
     world.asked.clear()
     world.names = [FN]
     await world.look(BAD)
-    assert world.asked == [(1, 5), (1, 30), (1, 120), (1, 60), (1, 360), (1, 1_440)]
+    assert world.asked == [(1, 5), (1, 30), (1, 120), (1, 360), (1, 60), (1, 360), (1, 1_440), (1, 4_320)]
 
 
 async def test_nothing_is_told_while_it_is_not_known_what_was() -> None:
@@ -123,3 +123,4 @@ async def test_nothing_is_told_while_it_is_not_known_what_was() -> None:
 
 def test_spans_in_words() -> None:
     assert (span_text(5), span_text(60), span_text(1_440)) == ("5 min", "1 h", "24 h")
+    assert span_text(4_320) == "72 h"

@@ -41,3 +41,4 @@ def test_what_a_stream_costs_is_counted_by_its_tokens() -> None:
     """A version that says more is not dearer for it."""
     assert side_of(compared_call(gpu_ns=600, tokens=3, first_ms=1.0)).cost == 200.0
     assert side_of(compared_call(gpu_ns=600, tokens=3)).cost == 600.0
+    assert side_of(compared_call(gpu_ns=600, code_ns=300, tokens=3, first_ms=1.0)).code == 100.0

@@ -93,6 +93,21 @@ def test_each_kind_of_guard_says_what_it_has_seen() -> None:
     assert "not compared, or in part: 1 (the old version failed on it too)" in said
 
 
+def test_what_was_compared_names_pairs_and_calls() -> None:
+    """Before the ramp there are pairs alone; one that failed was seen too, and half a pair was not."""
+    evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))
+    sides = [(Arm.CANARY, "1", ""), (Arm.TWIN, "1", ""), (Arm.CANARY, "2", "function_raised"), (Arm.TWIN, "2", "")]
+    shadows = [compared_call(arm, rho=0.0, pair=pair, code=code) for arm, pair, code in sides]
+
+    fold(evidence, 1, shadows[:1])
+    assert verdict_of(evidence, 0.0).sentences[0] == "No call was compared yet, so nothing is known."
+    fold(evidence, 2, shadows[1:])
+    assert " after 2 pairs of shadows: " in verdict_of(evidence, 0.0).sentences[0]
+    fold(evidence, 3, [compared_call(Arm.TWIN)])
+    said = verdict_of(evidence, 0.0).sentences[0]
+    assert " after 2 pairs of shadows, 0 calls of the new version and 1 of the old one: " in said
+
+
 def test_pairs_prove_a_cost_within_less_than_live_calls_do() -> None:
     """Two hundred of them, within two percent."""
     evidence = start(rollout_of(RolloutTerms()), history=HISTORY, shadowed=(FUNCTION,))

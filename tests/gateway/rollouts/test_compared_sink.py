@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from pilotlight_core.model.errors import FunctionRaised
 from pilotlight_core.model.messages.call_messages import Spent
 from pilotlight_core.model.messages.seeing.compared_calls import ComparedCall
 from pilotlight_core.model.rollouts.rollout_record import Arm, GuardTerms, Rollout, RolloutState
@@ -17,6 +18,8 @@ from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.rollouts.compared_sink import ComparedSink, cost_parameter, guarded_fields
+from pilotlight_gateway.shadows.shadow_calls import Shadowed
+from pilotlight_gateway.shadows.shadow_pairs import Pair, PairedSide
 from pilotlight_gateway.splits.split_calls import STALE
 from pilotlight_gateway.tenancy.registry_port import MemoryRegistry
 from tests.builders.calls import prepared_call
@@ -69,6 +72,33 @@ def test_a_call_is_told_with_its_side_and_what_it_took(sink: Sink) -> None:
     first, second = sink.told
     assert (first.arm, first.rho, first.revision, first.execute_ms, first.at) == (Arm.CANARY, 0.5, 3, 12.0, 7.0)
     assert (first.nth_call, second.nth_call, first.container) == (7, 0, "c1")
+
+
+SHADOW = CallResult(output=b"\xc0", container="c2", stages={"execute": 12.0}, units={"tokens": 8})
+
+
+@pytest.mark.parametrize(
+    ("spent", "code_ns"),
+    [
+        (Spent(ns=14_000_000, ppm=500_000, price="h100"), 6_000_000),
+        (Spent(ns=11_000_000, ppm=500_000, price="h100"), 5_500_000),
+        (Spent(ns=14_000_000, ppm=500_000, price="h100", batch_size=2), 0),
+        (Spent(ns=14_000_000, ppm=500_000, price="h100", starts=(7_000_000, 7_000_000)), 0),
+    ],
+)
+def test_a_shadow_is_told_with_what_its_own_code_took(sink: Sink, spent: Spent, code_ns: int) -> None:
+    """Of its bill, and no more than that; of one that shared its run, or began twice, nobody knows."""
+    shadow = prepared_call()
+    ran = Shadowed(call=shadow, result=replace(SHADOW, metered=spent), error=None, total_ms=20.0, first_ms=3.0)
+    failed = Shadowed(call=shadow, result=None, error=FunctionRaised("no"), total_ms=20.0)
+    sides = (PairedSide(Arm.TWIN, ran, differs=False), PairedSide(Arm.CANARY, failed, differs=False))
+    sink.of.pair_ran(Pair(rollout(state=RolloutState.PAIRS), 4, prepared_call(), sides))
+
+    twin, canary = sink.told
+    assert (twin.arm, twin.gpu_ns, twin.code_ns) == (Arm.TWIN, spent.ns // 2, code_ns)
+    assert (twin.tokens, twin.first_ms, twin.revision) == (8, 3.0, 4)
+    assert (canary.code, canary.gpu_ns, canary.code_ns, canary.tokens) == ("function_raised", 0, 0, 0)
+    assert twin.pair == canary.pair != ""
 
 
 def test_a_batch_has_one_name_at_all_gateways() -> None:

@@ -1,5 +1,6 @@
 """Whether two answers say the same."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pilotlight_core.model.rollouts.rollout_record import ANSWER_TOLERANCE
-from pilotlight_gateway.shadows.answer_differences import MOST_COMPARED, differ
+from pilotlight_gateway.shadows.answer_differences import MOST_COMPARED, PART, differ
 
 VALUES = st.recursive(
     st.none()
@@ -26,9 +27,24 @@ def packed(value: Any) -> bytes:
     return msgspec.msgpack.encode(value)
 
 
-@given(VALUES)
-def test_an_answer_is_the_same_as_itself(value: Any) -> None:
-    assert not differ(packed(value), packed(value), ANSWER_TOLERANCE)
+@given(VALUES, VALUES)
+def test_an_answer_is_the_same_as_itself_whatever_its_bytes(value: Any, more: Any) -> None:
+    """Objects are the same in whichever order; one that has something else beside it differs."""
+    one, other = packed({"a": value, "b": more}), packed({"b": more, "a": value})
+    assert not asyncio.run(differ(one, other, ANSWER_TOLERANCE))
+    assert asyncio.run(differ(packed([value]), packed([value, more]), ANSWER_TOLERANCE))
+
+
+async def test_a_large_answer_is_compared_in_parts_between_which_calls_go_on() -> None:
+    """Others have had many turns until it is known."""
+    one, other = [packed([[1.0 / n, n] for n in range(1, 10 * PART)] + [last]) for last in (0, 1)]
+    comparing = asyncio.create_task(differ(one, other, ANSWER_TOLERANCE))
+    turns = 0
+    while not comparing.done():
+        turns += 1
+        await asyncio.sleep(0)
+    assert comparing.result()
+    assert turns >= 20
 
 
 @pytest.mark.parametrize(
@@ -40,8 +56,8 @@ def test_an_answer_is_the_same_as_itself(value: Any) -> None:
         (float("nan"), float("nan")),
     ],
 )
-def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> None:
-    assert not differ(packed(one), packed(other), ANSWER_TOLERANCE)
+async def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> None:
+    assert not await differ(packed(one), packed(other), ANSWER_TOLERANCE)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +76,16 @@ def test_what_rounding_and_order_change_is_the_same(one: Any, other: Any) -> Non
         (float("inf"), 1e308),
     ],
 )
-def test_what_says_something_else_differs(one: Any, other: Any) -> None:
-    assert differ(packed(one), packed(other), ANSWER_TOLERANCE)
+async def test_what_says_something_else_differs(one: Any, other: Any) -> None:
+    assert await differ(packed(one), packed(other), ANSWER_TOLERANCE)
 
 
-def test_a_coarser_tolerance_is_the_functions_own_word() -> None:
-    assert not differ(packed([1.0]), packed([1.01]), tolerance=0.02)
+async def test_a_coarser_tolerance_is_the_functions_own_word() -> None:
+    assert not await differ(packed([1.0]), packed([1.01]), tolerance=0.02)
 
 
-def test_what_is_too_large_or_no_msgpack_is_compared_by_its_bytes() -> None:
+async def test_what_is_too_large_or_no_msgpack_is_compared_by_its_bytes() -> None:
     large = b"\xc6" + (MOST_COMPARED + 1).to_bytes(4, "big") + bytes(MOST_COMPARED + 1)
-    assert not differ(large, large, 1.0)
-    assert differ(large, packed(1), 1.0)
-    assert differ(b"\xc1", packed(1), 1.0)
+    assert not await differ(large, large, 1.0)
+    assert await differ(large, packed(1), 1.0)
+    assert await differ(b"\xc1", packed(1), 1.0)

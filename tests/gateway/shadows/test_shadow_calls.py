@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -76,6 +78,9 @@ async def test_a_streams_chunks_are_its_answer(world: World) -> None:
     shadowed = await shadows_of(world, calls).run(primary_of(version), version.id)
     assert shadowed.result is not None
     assert msgspec.msgpack.decode(shadowed.result.output) == [1, 2]
+    times = iter((50.0, 50.0, 50.25, 51.0))
+    timed = replace(shadows_of(world, calls), clock=lambda: next(times))
+    assert (await timed.run(primary_of(version), version.id)).first_ms == 250.0
 
 
 async def test_a_version_that_is_gone_has_no_shadows(world: World) -> None:

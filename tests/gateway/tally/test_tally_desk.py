@@ -9,6 +9,7 @@ import pytest
 
 from pilotlight_core.model.errors import Unavailable
 from pilotlight_core.model.messages.seeing.tallies import JOBS
+from pilotlight_gateway.events.level_burns import PAIRS, broken_by
 from pilotlight_gateway.tally.sketch import count_of, quantile_of
 from pilotlight_gateway.tally.tally_desk import MOST_QUESTIONS, OF_TENANT
 from tests.gateway.tally.tallied_calls import MINUTE, end, fail, version
@@ -75,6 +76,25 @@ async def test_several_functions_are_one_short_question() -> None:
         (window,) = found.windows
         assert (window.function, window.tally.bad, window.tally.stages) == (FN, {"unary": 1}, {})
         assert world.bus.asked == 1
+
+
+async def test_a_level_that_is_missed_a_little_for_three_days_is_known_of_all_gateways() -> None:
+    """8 % are late where 5 % may be: no shorter pair of windows says so."""
+    async with SeveralGateways() as world:
+        for _ in range(3 * 144 + 7):
+            for gateway in (world.one, world.two):
+                for number in range(12):
+                    end(gateway.calls, version(p95_ms=50.0), 80.0 if number == 0 else 20.0)
+                gateway.calls.fold()
+            world.clock.pass_s(600.0)
+        windows = {
+            minutes: (await world.one.desk.brief((FN,), minutes)).of(FN).tally
+            for pair in PAIRS for minutes in (pair.long, pair.short)
+        }  # fmt: skip
+        seen = windows[4_320]
+        assert seen.good["unary"] + seen.bad["unary"] == pytest.approx(2 * 12 * 432, rel=0.02)
+        assert seen.bad["unary"] == pytest.approx(2 * 432, rel=0.02)
+        assert broken_by("unary", windows, windows) == PAIRS[-1]
 
 
 async def test_a_series_has_every_step() -> None:

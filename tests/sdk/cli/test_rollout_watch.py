@@ -24,7 +24,7 @@ def test_one_that_is_over_says_why() -> None:
 def test_one_that_has_just_begun_has_no_step() -> None:
     begun = view(state="starting", step=0, held="", calls={})
     shown = "\n".join(rollout_lines(begun, NOW))
-    assert "none yet" in shown
+    assert "compared: nothing yet" in shown
     assert "starting for 2m: the new version and its twin get containers" in shown
     assert headline(begun).startswith("starting, 5 %")
 
@@ -52,14 +52,16 @@ UNSEEN = {"function": "greet", "guard": "answers", "about": "answers that differ
 
 
 def test_pairs_say_what_happens_and_how_far_they_are() -> None:
-    shown = "\n".join(rollout_lines(view(state="pairs", step=0, seen=[PAIRS], terms={"pairs": 300}), NOW))
+    shown = "\n".join(rollout_lines(view(state="pairs", step=0, seen=[PAIRS], terms={"pairs": 300}, calls={}), NOW))
     assert "as shadows (57 of 300); callers have the old one's answers" in shown
+    assert "compared: 57 pairs" in shown
     assert "as shadows; callers" in "\n".join(rollout_lines(view(state="pairs", step=0, seen=[]), NOW))
 
 
 def test_each_guard_says_what_it_has_seen() -> None:
     """Of one function by its name alone; without weight it is shown, and not counted."""
     shown = list(rollout_lines(view(seen=[PAIRS, FAILURES, UNSEEN]), NOW))
+    assert any(line.endswith("compared: 57 pairs, 120 canary calls, 118 twin calls") for line in shown)
     assert (
         "    pairs            0.8  GPU time of pairs: +1.2% (-3.0% to +5.5%), by 57; proven not to be 10% worse"
         in shown

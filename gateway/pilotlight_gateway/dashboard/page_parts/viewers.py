@@ -7,8 +7,9 @@ import hashlib
 import hmac
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -64,6 +65,8 @@ class Viewers:
         self._client = client
         self._clock = clock
         self._known: dict[str, tuple[float, Viewer]] = {}
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By session, while it is asked for."""
         self._strangers = asyncio.Semaphore(STRANGERS_AT_A_TIME)
         self._waiting = 0
 
@@ -80,11 +83,24 @@ class Viewers:
         """
         if not SESSION.fullmatch(token):
             return None
-        at = self._clock()
         known = self._known.get(token)
-        if known is not None and at < known[0]:
+        if known is None:
+            return await self._asked(token, self._ask_of_stranger)
+        if self._clock() < known[0]:
             return known[1]
-        answer = await (self._ask(token) if known is not None else self._ask_of_stranger(token))
+        # A browser's streams have their turns at once, since they wait for the same drawings: one of them asks.
+        asking = self._asking.get(token)
+        if asking is None:
+            asking = self._asking[token] = asyncio.Lock()
+        async with asking:
+            known = self._known.get(token)
+            if known is not None and self._clock() < known[0]:
+                return known[1]
+            return await self._asked(token, self._ask)
+
+    async def _asked(self, token: str, ask: Callable[[str], Awaitable[ApiAnswer]]) -> Viewer | None:
+        """What a gateway says of a session, which is believed from when it was asked."""
+        at, answer = self._clock(), await ask(token)
         if answer.status == UNKNOWN_SESSION:
             self._known.pop(token, None)
             return None

@@ -37,6 +37,30 @@ async def test_a_session_is_believed_for_two_seconds(site: Site) -> None:
     assert await found.find(TOKEN) is None
 
 
+async def test_streams_of_one_browser_ask_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have their turns at once; a session that has ended has for all of them, and each of two sessions asks."""
+    site.api.answers["/v1/sessions/current"] = ApiAnswer(
+        status=200, body=b'{"tenant": "acme", "key": "k", "scopes": ["read"], "expires_at": 5.0}'
+    )
+    found, ask, other = Viewers(site.api, site.world.clock), site.api.ask, f"pl_session_{43 * 'y'}"
+
+    async def slow(method: str, path: str, token: str = "", body: object = None) -> ApiAnswer:
+        await asyncio.sleep(0)
+        return await ask(method, path, token, body)
+
+    monkeypatch.setattr(site.api, "ask", slow)
+    for token in (TOKEN, other):
+        assert await found.find(token) is not None
+    site.world.clock.at += BELIEVED_S
+    site.api.asked.clear()
+    seen = await asyncio.gather(*[found.find(token) for token in (TOKEN, other) for _ in range(4)])
+    assert None not in seen
+    assert len(site.api.asked) == 2
+    site.world.clock.at += BELIEVED_S
+    site.api.answers["/v1/sessions/current"] = ApiAnswer(status=401, body=b"{}")
+    assert set(await asyncio.gather(*[found.find(TOKEN) for _ in range(4)])) == {None}
+
+
 async def test_guesses_wait_and_viewers_do_not(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions that nobody has shown before are asked for a few at a time, and more than may wait are refused."""
     monkeypatch.setattr(viewers_module, "STRANGERS_WAIT", 10)

@@ -76,3 +76,5 @@ class ComparedCall(msgspec.Struct, frozen=True, array_like=True):
     """Whether its failure was told before, `is_asked`: nothing is counted anew. `also_failed` takes it back."""
     is_asked: bool = False
     """Whether it failed on an input that the old version is asked too, and has not answered yet."""
+    code_ns: Rising = 0
+    """Of a shadow that ran alone: what of `gpu_ns` its own code took, as its guest says; 0: it is not known."""

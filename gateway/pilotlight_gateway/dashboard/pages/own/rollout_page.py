@@ -137,6 +137,7 @@ def _mark(one: Mapping[str, Any]) -> str:
 def _figures(one: Mapping[str, Any]) -> tuple[Figure, ...]:
     calls, ready = one["calls"], one["ready"]
     old = sum(count for arm, count in calls.items() if arm != "canary")
+    pairs = sum(seen["canary"] for seen in one["seen"] if seen["guard"] == "pairs")
     evidence = one["evidence"]
     tone = "bad" if evidence >= GOES_BACK else "warn" if evidence >= HOLDS else ""
     return (
@@ -149,7 +150,7 @@ def _figures(one: Mapping[str, Any]) -> tuple[Figure, ...]:
         Figure(key="e", label="E", value=evidence_text(evidence), note="holds from 10, goes back from 100", tone=tone),
         Figure(key="verdict", label="Verdict", value=one["verdict"], tone=VERDICT_TONES.get(one["verdict"], "")),
         Figure(key="calls", label="Compared calls, new version", value=count_text(calls.get("canary", 0)),
-               note=f"{count_text(old)} of the old one"),
+               note=f"{count_text(old)} of the old one; {count_text(pairs)} pairs of shadows"),
         Figure(key="ready", label="Ready containers, new version", value=count_text(ready.get("canary", 0)),
                note=f"{count_text(ready.get('twin', 0))} of its twin, {count_text(ready.get('control', 0))} of the old "
                     "one"),
