@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Any, Protocol, TypeVar
@@ -25,7 +26,10 @@ from pilotlight_core.model.messages.wire import decode
 POLL_S = 1.0
 SETTLE_S = 0.005
 """Seconds between the bell and the read, so that simultaneous messages are read together and are mostly stored."""
-
+_PHASE_S = random.random()
+"""Those who read once in a while do so at the same instants: reads that go together, and whose answers come together,
+cost half as much. Other processes have other instants.
+"""
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -83,12 +87,19 @@ class StreamCursor:
             return page
 
     async def wait_bell(self, poll: float = POLL_S) -> None:
-        """Wait until something is published on the subject or the next read is due, at most `poll` seconds."""
+        """Wait until something is published on the subject or the next read is due, within `poll` seconds."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(poll, self._rings.pause() or poll)):
+            at = asyncio.get_running_loop().time()
+            async with asyncio.timeout_at(at + (self._rings.pause() or until_next_read(at, poll))):
                 await self._bell.wait()
                 await asyncio.sleep(SETTLE_S)
         self._bell.clear()
+
+
+def until_next_read(at: float, every_s: float, phase_s: float = _PHASE_S) -> float:
+    """Seconds to the next instant at which those of a process read who do so each `every_s` seconds."""
+    left = every_s - (at + phase_s) % every_s
+    return left if left > SETTLE_S else left + every_s  # a timer may come a moment early
 
 
 async def read_stream(

@@ -11,6 +11,7 @@ import base64
 import math
 import struct
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
@@ -134,7 +135,6 @@ def _decode_hook(code: int, data: memoryview) -> Any:
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_encode_hook)
 _decoder = msgspec.msgpack.Decoder(ext_hook=_decode_hook)
-_opaque = msgspec.msgpack.Decoder()
 
 
 def encode(value: Any) -> bytes:
@@ -155,9 +155,8 @@ def decode(data: bytes) -> Any:
     return _decoder.decode(data)
 
 
-def decode_opaque(data: bytes) -> Any:
-    """The value in `data` with arrays left as `msgspec.msgpack.Ext`, for platform processes."""
-    return _opaque.decode(data)
+decode_opaque: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
+"""The value in its argument with arrays left as `msgspec.msgpack.Ext`, for platform processes."""
 
 
 def to_json(value: Any, room: ValueRoom | None = None) -> Any:

@@ -114,7 +114,8 @@ class CallWaiter(Protocol):
 class ChunkTaker(Protocol):
     """Who takes the chunks of a stream without a task, from within the message that brings them.
 
-    Asked while whoever reads the events waits for the next ones, so that all before were passed on.
+    Asked while whoever reads the events waits for the next ones, so that all before were passed on. The first chunk of
+    a stream is among those always: what stands between, and has to know whether there was one, hears of it.
     """
 
     def take(self, seq: int, data: tuple[bytes, ...]) -> bool:

@@ -138,7 +138,7 @@ class FallbackStream:
         self._clock = clock
         self._instead: PreparedCall | None = None
         self._taker = taker
-        self._events: Any = calls.stream(call, self)
+        self._events: Any = calls.stream(call, taker)
         self._is_open = True
         """Whether it may still fall back."""
 
@@ -165,12 +165,6 @@ class FallbackStream:
             bunch[-1] = by_fallback(last, self._instead)
         return bunch
 
-    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
-        """See `ChunkTaker`."""
-        taken = self._taker is not None and self._taker.take(seq, data)
-        self._is_open = self._is_open and not taken
-        return taken
-
     def _fall_back(self, refused: PilotlightError) -> list[CallEvent]:
         instead = self._instead_of(self._call, refused) if self._is_open else None
         self._is_open = False
@@ -179,7 +173,7 @@ class FallbackStream:
                 note_fallback(refused, self._call, self._instead)
             raise refused
         self._instead = instead
-        self._events = self._calls.stream(instead, self)
+        self._events = self._calls.stream(instead, self._taker)
         detail = {"version": instead.version.ref, "reason": refused.wire_code}
         return [StageEvent(name="fallback", ms=(self._clock() - self._call.arrived_at) * 1000.0, detail=detail)]
 

@@ -138,26 +138,26 @@ class SplitCalls(RelayedCalls):
         """The events of a call, or of those that take its place: it has had no chunk then."""
         moving, left, stays = call, Left(), False
         for last in (*[False] * TRIES, True):
-            watched = _WatchedTaker(taker)
+            has_begun = False
             failed: PilotlightError | None = None
-            events: Any = self._calls.stream(moving, watched)
+            events: Any = self._calls.stream(moving, taker)
             try:
                 async with aclosing(events):
                     async for bunch in events:
-                        watched.has_begun = watched.has_begun or any(isinstance(one, ChunkEvent) for one in bunch)
+                        has_begun = has_begun or any(isinstance(one, ChunkEvent) for one in bunch)
                         if left.code and isinstance(bunch[-1], CallResult):
                             bunch[-1] = by_other(bunch[-1], moving, left)
                         yield bunch
                 return
             except PilotlightError as error:
                 failed = error
-            if watched.has_begun and failed.wire_code == STALE:
+            if has_begun and failed.wire_code == STALE:
                 raise Conflict(
                     f"{moving.version.ref} was rolled back before this stream ended, and no other version goes on "
                     "with it: what came so far is what it made.",
                     code="version_withdrawn",
                 ) from failed
-            if last or watched.has_begun:
+            if last or has_begun:
                 raise failed
             left = left_of(failed)
             stays = stays or failed.wire_code != STALE
@@ -233,19 +233,6 @@ def last_number_of(call: PreparedCall, error: PilotlightError) -> int:
     course = error.course
     grant = course.grant if isinstance(course, CallResult) else None
     return call.last_number if grant is None else max(call.last_number, grant.grant_number)
-
-
-class _WatchedTaker:
-    """Passes chunks on, and knows whether there were any."""
-
-    def __init__(self, taker: ChunkTaker | None) -> None:
-        self._taker = taker
-        self.has_begun = False
-
-    def take(self, seq: int, data: tuple[bytes, ...]) -> bool:
-        taken = self._taker is not None and self._taker.take(seq, data)
-        self.has_begun = self.has_begun or taken
-        return taken
 
 
 class _Events:

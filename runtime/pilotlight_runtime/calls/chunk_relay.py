@@ -30,7 +30,7 @@ CHECKPOINTS_PER_S = 20.0
 CHECKPOINTS_PER_CHUNK = 2.0
 UNMOVABLE_EVERY_S = 1.0
 """Of a stream that cannot go on elsewhere its origin gets a state so often: one that fits makes it resumable again."""
-MOST_TOGETHER: Final = guest.CHUNK_GROUP
+MOST_TOGETHER: Final = guest.RUN_CHUNKS
 MOST_LEFT: Final = guest.LEFT_BYTES
 LARGEST: Final = guest.MAX_CHUNK
 """Asked of each chunk: a constant of a module that is not compiled is looked up there each time."""

@@ -62,11 +62,14 @@ SMALL_FRAME = 256 * 1024
 """Bytes of a frame without an answer. An error's texts are bounded to a fraction of it."""
 GROUP = 8
 """The most frames of one turn of an event loop that go together: the other end works while this one goes on."""
-CHUNK_GROUP = 32
-"""The most small chunks that go together: of streams nobody waits for one to send the next."""
+CHUNK_GROUP = 64
+"""The most small chunks that go together: of streams nobody waits for one to send the next. Each group wakes an agent
+and a gateway, whose code has left the processor's caches meanwhile."""
+RUN_CHUNKS = 32
+"""The most of them that are of one stream: agents of before take no more."""
 GROUP_BYTES = 64 * 1024
 """A group of so many bytes is written at once. Up to here joining pieces costs less than sending them one by one."""
-LEFT_BYTES = GROUP_BYTES // CHUNK_GROUP
+LEFT_BYTES = GROUP_BYTES // RUN_CHUNKS
 """Of a frame, or a chunk, that goes with others: what is larger costs more than its write."""
 HEADER = struct.Struct("<I")
 STEPS = ("import", "enter", "compile", "warmup", "check")
@@ -259,7 +262,7 @@ class ChunkOut(GuestFrame, frozen=True, kw_only=True):
 
 
 class ChunkRun(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Chunks of one stream that follow each other: at least one, at most CHUNK_GROUP, each of LEFT_BYTES at most."""
+    """Chunks of one stream that follow each other: at least one, at most RUN_CHUNKS, each of LEFT_BYTES at most."""
 
     call_id: str
     seq: int
@@ -388,7 +391,8 @@ def together(chunks: Sequence[ChunkOut]) -> ChunksOut:
     run: list[bytes] = []
     first = chunks[0]
     for chunk in chunks:
-        if run and (chunk.call_id != first.call_id or chunk.seq != first.seq + len(run)):
+        follows = chunk.call_id == first.call_id and chunk.seq == first.seq + len(run) and len(run) < RUN_CHUNKS
+        if run and not follows:
             runs.append(ChunkRun(first.call_id, first.seq, tuple(run)))
             first, run = chunk, []
         run.append(chunk.data)

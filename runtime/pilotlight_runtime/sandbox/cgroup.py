@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pilotlight_runtime.sandbox.kernel_files import read_kernel_file
 from pilotlight_runtime.sandbox.sandbox_port import CpuTimes
 from pilotlight_runtime.sandbox.sandbox_spec import OWN_PIDS, ResourceLimits
 
@@ -147,7 +148,7 @@ class Cgroup:
 
     def _read(self, controller: CgroupController, name: str) -> str:
         try:
-            return (self._places[controller].folder / name).read_text()
+            return read_kernel_file(f"{self._places[controller].folder}/{name}")
         except (KeyError, OSError):
             return ""
 
@@ -169,7 +170,7 @@ def members(folder: Path) -> list[int]:
     """The pids in a group, except those of a foreign pid namespace."""
     try:
         # The kernel writes 0 for those, which `kill` takes for the agent itself.
-        return [int(pid) for pid in (folder / "cgroup.procs").read_text().split() if pid != "0"]
+        return [int(pid) for pid in read_kernel_file(f"{folder}/cgroup.procs").split() if pid != "0"]
     except OSError:
         return []
 

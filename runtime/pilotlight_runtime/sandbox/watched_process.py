@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pilotlight_runtime.sandbox.exec_chain import ENV
+from pilotlight_runtime.sandbox.kernel_files import read_kernel_file
 from pilotlight_runtime.sandbox.sandbox_errors import SandboxNotStarted
 from pilotlight_runtime.sandbox.sandbox_port import CpuTimes, SandboxExit
 
@@ -147,7 +148,7 @@ class ChildSandbox(ABC):
 
 def children(pid: int) -> tuple[int, ...]:
     try:
-        return tuple(int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+        return tuple(int(child) for child in read_kernel_file(f"/proc/{pid}/task/{pid}/children").split())
     except OSError:
         return ()
 
@@ -164,7 +165,7 @@ def cpu_times_of(pids: Sequence[int]) -> CpuTimes:
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+            stat = read_kernel_file(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
             ticks += sum(map(int, stat[11:15]))
     return CpuTimes(ticks * 1000 // TICKS_PER_S, runnable_ms(pids))
 
@@ -174,7 +175,7 @@ def runnable_ms(pids: Iterable[int]) -> int:
     waited_ns = 0
     for pid in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            waited_ns += int(Path(f"/proc/{pid}/schedstat").read_text().split()[1])
+            waited_ns += int(read_kernel_file(f"/proc/{pid}/schedstat").split()[1])
     return waited_ns // 1_000_000
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from pilotlight_core.bus import Bus, DecodedMessage
-from pilotlight_core.bus.reader import read_last
+from pilotlight_core.bus.reader import SETTLE_S, read_last, until_next_read
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.logs import LogBatch, LogLine
 from pilotlight_core.model.subjects import LOGS_STREAM, logs
@@ -109,3 +109,12 @@ async def test_only_the_last_ones_are_found_and_then_what_comes(
                 yield seq, found
 
     assert [found async for found in read_last(read, "all", last, follow=follow)] == expected
+
+
+@pytest.mark.parametrize("at", [0.0, 0.25, 7.1, 7.75, 1_000_000.123])
+def test_those_who_read_as_often_read_at_the_same_instants(at: float) -> None:
+    """Whenever they begin to wait; who wakes a moment early does not read again in that moment."""
+    due = at + until_next_read(at, 1.0, 0.25)
+    assert due % 1.0 == pytest.approx(0.75)
+    assert SETTLE_S < due - at <= 1.0 + SETTLE_S
+    assert until_next_read(due - 0.001, 1.0, 0.25) == pytest.approx(1.001)

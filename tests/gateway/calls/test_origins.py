@@ -192,11 +192,11 @@ def test_chunks_of_several_calls_reach_their_callers() -> None:
 
 
 def test_chunks_that_their_caller_takes_are_read() -> None:
-    """Its container is told to go on, as behind those that were relayed; what it does not take is."""
+    """Its container is told to go on, as behind those that were relayed; what it does not take is, and the first."""
     site = Site()
     live = site.send()
-    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 1, (b"1",)),)))
     live.takes = True
+    site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 1, (b"1",)),)))
     site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, 2, (b"x",) * LEAST_AHEAD),)))
     live.takes = False
     site.origins.on_chunks("n1", ChunkGroup(rows=(ChunkRow("a", 1, LEAST_AHEAD + 2, (b"9",)),)))

@@ -19,9 +19,9 @@ from pilotlight_core.model.streams.resuming import MAX_STATE
 from pilotlight_runtime.calls.chunk_relay import STALLED_S
 from pilotlight_runtime.calls.slot_table import CHECKPOINT_ROOM
 from pilotlight_runtime.guest.frames import (
-    CHUNK_GROUP,
     LEFT_BYTES,
     MAX_CHUNK,
+    RUN_CHUNKS,
     CancelCall,
     CheckpointOut,
     ChunkOut,
@@ -317,7 +317,7 @@ def test_chunks_that_come_together_are_passed_on_as_if_one_by_one(io: FakeRunner
     assert io.kills == ["the guest streamed out of order or beyond its window"]
 
 
-@pytest.mark.parametrize("data", [(), (b"x",) * (CHUNK_GROUP + 1), (b"x", bytes(LEFT_BYTES + 1))])
+@pytest.mark.parametrize("data", [(), (b"x",) * (RUN_CHUNKS + 1), (b"x", bytes(LEFT_BYTES + 1))])
 def test_a_guest_that_sends_chunks_together_that_go_apart_is_killed(io: FakeRunnerIO, data: tuple[bytes, ...]) -> None:
     """A message to a gateway has room for so many; and without any it could have its work kept."""
     runner = runner_of(io, mode=Mode.GENERATOR)

@@ -15,6 +15,7 @@ from pilotlight_runtime.guest.frames import (
     GROUP,
     GROUP_BYTES,
     MAX_FRAME,
+    RUN_CHUNKS,
     CancelCall,
     ChunkOut,
     ChunkRun,
@@ -246,6 +247,6 @@ def test_chunks_that_are_left_go_as_one_frame(ends: Ends) -> None:
         channel._group += [ChunkOut(call_id="a", seq=seq, data=b"z") for seq in range(1, CHUNK_GROUP + 2)]
     channel.flush()
     assert received(agent, 2) == [
-        ChunksOut(runs=(ChunkRun("a", 1, (b"z",) * CHUNK_GROUP),)),
+        ChunksOut(runs=tuple(ChunkRun("a", 1 + at, (b"z",) * RUN_CHUNKS) for at in range(0, CHUNK_GROUP, RUN_CHUNKS))),
         ChunksOut(runs=(ChunkRun("a", CHUNK_GROUP + 1, (b"z",)),)),
     ]
