@@ -54,6 +54,12 @@ CANCEL_AGAIN_S = 0.1
 """After so long something that is to end is cancelled again."""
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
+REFUSED = "authorization violation"
+NOT_LET_IN = (
+    "the server does not let it in: its password is another than in the server's configuration. Or it is a node by a "
+    "token, and was revoked, has expired or lost its name to another host ('pilotlight node list'), so that it joins "
+    "anew; or no gateway answers for it"
+)
 ERROR_EVERY_S = 10.0
 CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
 RECONNECT_PAUSE_S = 0.1
@@ -339,12 +345,13 @@ class Bus:
                 await self._client.close()
 
     async def _on_error(self, error: Exception) -> None:
-        self._last_problem = tls_problem(error, self._ca_file)
+        problem = tls_problem(error, self._ca_file) or (NOT_LET_IN if REFUSED in str(error).lower() else "")
+        self._last_problem = problem or self._last_problem  # what comes behind one, such as an end, says less
         # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
         if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
-            log.warning("bus error", error=self._last_problem or repr(error))
+            log.warning("bus error", error=problem or repr(error))
 
     async def _on_disconnected(self) -> None:
         self._client.drop_backlog()
