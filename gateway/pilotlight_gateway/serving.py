@@ -49,6 +49,7 @@ from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.events.event_reader import BusEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
+from pilotlight_gateway.fleet.node_storage import storage_answers
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_erasure import GatewayErasure
@@ -318,6 +319,7 @@ async def _gateway(
             calls.running(),
             counting.running(),
             blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            storage_answers(bus, region=settings.region).running(),
             secrets.running(),
             questions.running(),
             erasure.running(),

@@ -84,7 +84,15 @@ class BusStatistics:
 class Bus:
     """A connection to the bus; `connect` makes it."""
 
-    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits, *, makes_streams: bool = True) -> None:
+    def __init__(
+        self,
+        client: NatsClient,
+        inbox: str,
+        limits: StreamLimits,
+        *,
+        makes_streams: bool = True,
+        storage: Callable[[Inbox], JetStream] = JetStream,
+    ) -> None:
         self._client = client
         self._inbox = Inbox(client, inbox)
         self._limits = limits
@@ -93,7 +101,7 @@ class Bus:
         self._handler_errors = 0
         self._reconnected = asyncio.Event()
         self._closing = False
-        self.jetstream = JetStream(self._inbox)
+        self.jetstream = storage(self._inbox)
         self._errors_told = float("-inf")
         self._ca_file = self._last_problem = ""
         self.closed = asyncio.Event()
@@ -417,13 +425,14 @@ async def connect(
     limits: StreamLimits = DEFAULT_LIMITS,
     makes_streams: bool = True,
     key: Nkey | None = None,
+    storage: Callable[[Inbox], JetStream] = JetStream,
 ) -> AsyncIterator[Bus]:
     """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
     service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
     Servers at `tls://` must prove their names by an authority in `ca_file`; nothing is said to one that does not.
-    `key` is whose holder the servers know, in place of a password in `url`.
+    `key` is whose holder the servers know, in place of a password in `url`. `storage` makes what speaks of streams.
 
     Raises:
         BadInput: there are no authorities in `ca_file`.
@@ -431,7 +440,7 @@ async def connect(
         BusError: if the streams cannot be created.
     """
     client = NatsClient()
-    bus = Bus(client, inbox, limits, makes_streams=makes_streams)
+    bus = Bus(client, inbox, limits, makes_streams=makes_streams, storage=storage)
     try:
         await bus.open(url, name, timeout, ca_file, key)
         if makes_streams:
