@@ -318,8 +318,7 @@ async def _gateway(
             limiter,
             calls.running(),
             counting.running(),
-            blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
-            storage_answers(bus, region=settings.region).running(),
+            _node_answers(bus, BlobLinks(blobs, registry, calls.bindings), settings.region),
             secrets.running(),
             questions.running(),
             erasure.running(),
@@ -343,3 +342,10 @@ async def _gateway(
     finally:
         await blobs.aclose()
         ledger.close()
+
+
+@asynccontextmanager
+async def _node_answers(bus: Bus, links: BlobLinks, region: str) -> AsyncIterator[None]:
+    """Answer what nodes ask for files, and for storage, until the block ends."""
+    async with blob_link_answers(bus, links, region=region).running(), storage_answers(bus, region=region).running():
+        yield
