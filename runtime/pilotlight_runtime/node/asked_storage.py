@@ -70,14 +70,16 @@ class AskedStorage(JetStream):
             if self._is_before:
                 return await self._asked(wanted, min(timeout, FIRST_S))
             return await self.persist(partial(self._asked, wanted), min(timeout, FIRST_S))
-        except NoResponders:
+        except (NoResponders, BusTimeout):  # where a server does not let it ask, it hears nothing
+            if self._is_answered:
+                raise
             self._is_before = True
             return None
 
     async def _asked(self, wanted: StorageWanted, timeout_s: float) -> StorageAnswer:
         reply = await self._asking.ask(self._subject, encode(wanted), timeout=timeout_s)
         answer = decode(reply.data)
+        self._is_answered = isinstance(answer, StorageAnswer)
         if not isinstance(answer, StorageAnswer) or answer.reason in AGAIN:
             raise BusTimeout("A gateway could not have it stored or read now.")
-        self._is_answered = True
         return answer

@@ -92,6 +92,22 @@ async def test_a_gateway_that_comes_back_is_waited_for(server: EmbeddedNats) -> 
     assert entry is not None and entry.value == b"two"  # noqa: PT018
 
 
+async def test_where_it_may_not_ask_a_gateway_it_asks_the_bus(tmp_path: Path) -> None:
+    """As a node of before may, which hears nothing of what it is refused."""
+    async with embedded_nats(tmp_path / "before", nodes=("n1",), of_before=True) as server:
+        user = bus_users.agent("n1")
+        storage = partial(AskedStorage, subject="pl.local.node.n1.nowhere")
+        async with (
+            gateway(server),
+            connect(
+                server.url_of(user.name), name="agent n1", inbox=user.inbox, makes_streams=False, storage=storage
+            ) as bus,
+        ):
+            await bus.kv("LAYOUTS").put("n1", b"direct")
+            entry = await bus.kv("LAYOUTS").get("n1")
+    assert entry is not None and entry.value == b"direct"  # noqa: PT018
+
+
 async def test_beside_gateways_of_before_it_asks_the_bus(server: EmbeddedNats) -> None:
     """Which lets it, if its operator has said that there are some."""
     storage = partial(AskedStorage, subject=subjects.storage(R, "n1"))
