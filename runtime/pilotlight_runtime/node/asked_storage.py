@@ -29,9 +29,9 @@ class AskedStorage(JetStream):
         self._asking = inbox
         self._subject = subject
         self._is_answered = False
-        """Whether gateways of today are there; then nothing else is tried."""
+        """Whether gateways of today were there."""
         self._is_before = False
-        """Whether there was none."""
+        """Whether nobody listened last."""
 
     async def store(
         self,
@@ -64,13 +64,15 @@ class AskedStorage(JetStream):
 
     async def _answered(self, wanted: StorageWanted, timeout: float) -> StorageAnswer | None:
         """What a gateway says; None: there is none, or none of today."""
-        if self._is_answered:
-            return await self.persist(partial(self._asked, wanted), timeout)
+        within_s = min(timeout, FIRST_S)
         try:
             if self._is_before:
-                return await self._asked(wanted, min(timeout, FIRST_S))
-            return await self.persist(partial(self._asked, wanted), min(timeout, FIRST_S))
-        except (NoResponders, BusTimeout):  # where a server does not let it ask, it hears nothing
+                return await self._asked(wanted, within_s)
+            return await self.persist(partial(self._asked, wanted), timeout if self._is_answered else within_s)
+        except NoResponders:  # also of gateways that were replaced by some of before
+            self._is_before = True
+            return None
+        except BusTimeout:  # where a server does not let it ask, it hears nothing
             if self._is_answered:
                 raise
             self._is_before = True
@@ -80,6 +82,7 @@ class AskedStorage(JetStream):
         reply = await self._asking.ask(self._subject, encode(wanted), timeout=timeout_s)
         answer = decode(reply.data)
         self._is_answered = isinstance(answer, StorageAnswer)
+        self._is_before = not self._is_answered
         if not isinstance(answer, StorageAnswer) or answer.reason in AGAIN:
             raise BusTimeout("A gateway could not have it stored or read now.")
         return answer

@@ -35,6 +35,7 @@ async def gateway(server: EmbeddedNats, *, stores: bool = True) -> AsyncIterator
     async with connect(server.url_of(user.name), name="gateway", inbox=user.inbox) as bus:
         if stores:
             async with storage_answers(bus, region=R).running():
+                await bus.flush()
                 yield bus
         else:
             yield bus
@@ -80,7 +81,7 @@ async def test_what_a_gateway_refuses_is_said(server: EmbeddedNats) -> None:
 
 
 async def test_a_gateway_that_comes_back_is_waited_for(server: EmbeddedNats) -> None:
-    """Who was answered once asks nobody else: it fails in its time, and is stored later."""
+    """It fails in its time, since the bus is not asked, or not for what is not granted; and it is stored later."""
     async with agent(server) as bus:
         async with gateway(server):
             await bus.kv("LAYOUTS").put("n1", b"one")
