@@ -49,6 +49,7 @@ from pilotlight_gateway.deploys.package_locker import BusLocker
 from pilotlight_gateway.events.event_reader import BusEvents
 from pilotlight_gateway.fallbacks.fallback_calls import FallbackCalls
 from pilotlight_gateway.fallbacks.fallback_finder import Fallbacks, covered_by
+from pilotlight_gateway.fleet.node_storage import storage_answers
 from pilotlight_gateway.fleet.placement_explainer import BusExplainer
 from pilotlight_gateway.front_wiring import GrpcFront
 from pilotlight_gateway.gateway_erasure import GatewayErasure
@@ -317,7 +318,7 @@ async def _gateway(
             limiter,
             calls.running(),
             counting.running(),
-            blob_link_answers(bus, BlobLinks(blobs, registry, calls.bindings), region=settings.region).running(),
+            _node_answers(bus, BlobLinks(blobs, registry, calls.bindings), settings.region),
             secrets.running(),
             questions.running(),
             erasure.running(),
@@ -341,3 +342,10 @@ async def _gateway(
     finally:
         await blobs.aclose()
         ledger.close()
+
+
+@asynccontextmanager
+async def _node_answers(bus: Bus, links: BlobLinks, region: str) -> AsyncIterator[None]:
+    """Answer what nodes ask for files, and for storage, until the block ends."""
+    async with blob_link_answers(bus, links, region=region).running(), storage_answers(bus, region=region).running():
+        yield

@@ -27,6 +27,7 @@ from pilotlight_core.host.metrics import CannotListen, measured_process
 from pilotlight_core.host.outbound.address_policy import read_networks
 from pilotlight_core.host.signing import NoKey, Verifier
 from pilotlight_core.links import LinkFolder
+from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.node_messages import SandboxCeilings
@@ -38,6 +39,7 @@ from pilotlight_runtime.devices.several_devices import SeveralDevices
 from pilotlight_runtime.node.agent import open_agent
 from pilotlight_runtime.node.agent_folders import NodeFolders, NodeTaken, own_folders
 from pilotlight_runtime.node.agent_parts import AgentDependencies
+from pilotlight_runtime.node.asked_storage import AskedStorage
 from pilotlight_runtime.node.host_capacity import MIB, gpu_blanks, host_capacity, split_warm
 from pilotlight_runtime.node.node_credentials import CredentialRenewal, NodeCredentials, with_credentials
 from pilotlight_runtime.node.node_gpus import open_gpus
@@ -144,6 +146,7 @@ async def serve(
                 makes_streams=False,
                 timeout=CONNECT_S,
                 key=credentials.key() if credentials is not None else None,
+                storage=lambda inbox: AskedStorage(inbox, subjects.storage(settings.region, settings.node)),
             ) as bus,
             aclosing(files_of(blobs, BlobQuestions(bus, region=settings.region, node=settings.node))) as files,
         ):

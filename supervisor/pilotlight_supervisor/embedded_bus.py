@@ -146,15 +146,19 @@ def write_config(
     nodes: Sequence[str] = (),
     member: ClusterServer | None = None,
     admission: bus_users.AdmissionKeys | None = None,
+    *,
+    of_before: bool = False,
 ) -> Path:
     """Write the server's configuration into its folder, with a user for each of `nodes`; with `admission` others join.
+
+    `of_before`: agents of earlier releases are among them (`bus_users.agent`).
 
     The passwords are in `folder`; in a cluster that is the first server's, and `member` is the server to configure.
     """
     own = folder if member is None else member.folder
     path = private_file(private_folder(own, OWNER_ONLY) / "nats.conf")
     authorization = bus_users.authorization(
-        bus_users.everybody(nodes), lambda user: f'"{bus_token(folder, user.name)}"', admission
+        bus_users.everybody(nodes, of_before=of_before), lambda user: f'"{bus_token(folder, user.name)}"', admission
     )
     config = CONFIG.format(
         name=server_name(own),
@@ -235,6 +239,8 @@ class EmbeddedNats:
     port: int
     nodes: tuple[str, ...] = ()
     admission: bus_users.AdmissionKeys | None = None
+    of_before: bool = False
+    """Whether agents of earlier releases are among its users."""
     process: asyncio.subprocess.Process | None = None
 
     @property
@@ -260,7 +266,9 @@ class EmbeddedNats:
             EmbeddedError: with the end of its log, if it does not within 10 s.
         """
         command = with_parent(
-            find_nats_server(), "-c", write_config(self.folder, self.port, self.nodes, None, self.admission)
+            find_nats_server(),
+            "-c",
+            write_config(self.folder, self.port, self.nodes, None, self.admission, of_before=self.of_before),
         )
         with self.log.open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -301,7 +309,12 @@ class EmbeddedNats:
 
 @asynccontextmanager
 async def embedded_nats(
-    folder: Path, port: int = 0, nodes: tuple[str, ...] = (), admission: bus_users.AdmissionKeys | None = None
+    folder: Path,
+    port: int = 0,
+    nodes: tuple[str, ...] = (),
+    admission: bus_users.AdmissionKeys | None = None,
+    *,
+    of_before: bool = False,
 ) -> AsyncIterator[EmbeddedNats]:
     """Run a nats-server in `folder` until the block ends; it also ends with this process.
 
@@ -311,7 +324,9 @@ async def embedded_nats(
     Raises:
         EmbeddedError: if it does not start.
     """
-    server = EmbeddedNats(folder=folder, port=choose_port(folder, port), nodes=nodes, admission=admission)
+    server = EmbeddedNats(
+        folder=folder, port=choose_port(folder, port), nodes=nodes, admission=admission, of_before=of_before
+    )
     await server.start()
     try:
         yield server

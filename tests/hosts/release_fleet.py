@@ -67,7 +67,7 @@ class ReleaseFleet:
         self.ledger_url = ""
         """Of the processes that are started from now on; "": it is in the state folder."""
         self._port = choose_port(self._bus)
-        config = write_config(self._bus, self._port, NODES)
+        config = write_config(self._bus, self._port, NODES, of_before=True)
         self._run("nats", [str(find_nats_server()), "-c", str(config)], {})
 
     @property

@@ -102,6 +102,8 @@ def test_what_this_release_writes_is_read_by_the_one_before(tmp_path: Path) -> N
             "TalliesTold",
             "PlatformEvent",
             "ComparedCalls",
+            "StorageWanted",
+            "StorageAnswer",
             "BudgetsRecord",
             "CreditsRecord",
             "NodeRecord",

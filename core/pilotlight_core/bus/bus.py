@@ -54,6 +54,12 @@ CANCEL_AGAIN_S = 0.1
 """After so long something that is to end is cancelled again."""
 CLOSE_TIMEOUT = 2.0
 CONNECT_TIMEOUT = 2
+REFUSED = "authorization violation"
+NOT_LET_IN = (
+    "the server does not let it in: its password is another than in the server's configuration. Or it is a node by a "
+    "token, and was revoked, has expired or lost its name to another host ('pilotlight node list'), so that it joins "
+    "anew; or no gateway answers for it"
+)
 ERROR_EVERY_S = 10.0
 CREDENTIALS = re.compile(r"(?<=://)[^\s/@]+@")
 RECONNECT_PAUSE_S = 0.1
@@ -78,7 +84,15 @@ class BusStatistics:
 class Bus:
     """A connection to the bus; `connect` makes it."""
 
-    def __init__(self, client: NatsClient, inbox: str, limits: StreamLimits, *, makes_streams: bool = True) -> None:
+    def __init__(
+        self,
+        client: NatsClient,
+        inbox: str,
+        limits: StreamLimits,
+        *,
+        makes_streams: bool = True,
+        storage: Callable[[Inbox], JetStream] = JetStream,
+    ) -> None:
         self._client = client
         self._inbox = Inbox(client, inbox)
         self._limits = limits
@@ -87,7 +101,7 @@ class Bus:
         self._handler_errors = 0
         self._reconnected = asyncio.Event()
         self._closing = False
-        self.jetstream = JetStream(self._inbox)
+        self.jetstream = storage(self._inbox)
         self._errors_told = float("-inf")
         self._ca_file = self._last_problem = ""
         self.closed = asyncio.Event()
@@ -339,12 +353,13 @@ class Bus:
                 await self._client.close()
 
     async def _on_error(self, error: Exception) -> None:
-        self._last_problem = tls_problem(error, self._ca_file)
+        problem = tls_problem(error, self._ca_file) or (NOT_LET_IN if REFUSED in str(error).lower() else "")
+        self._last_problem = problem or self._last_problem  # what comes behind one, such as an end, says less
         # While the server is away ten attempts a second fail: one line in ten seconds is enough.
         now = time.monotonic()
         if now - self._errors_told > ERROR_EVERY_S:
             self._errors_told = now
-            log.warning("bus error", error=self._last_problem or repr(error))
+            log.warning("bus error", error=problem or repr(error))
 
     async def _on_disconnected(self) -> None:
         self._client.drop_backlog()
@@ -410,13 +425,14 @@ async def connect(
     limits: StreamLimits = DEFAULT_LIMITS,
     makes_streams: bool = True,
     key: Nkey | None = None,
+    storage: Callable[[Inbox], JetStream] = JetStream,
 ) -> AsyncIterator[Bus]:
     """Connect to the bus at `url`, create the platform's streams, and stay connected until the block ends.
 
     `url` may name several servers, separated by commas. `inbox` is the prefix of this service's reply subjects; each
     service has its own. Services without permission to create streams (`bus_users`) set `makes_streams` to False.
     Servers at `tls://` must prove their names by an authority in `ca_file`; nothing is said to one that does not.
-    `key` is whose holder the servers know, in place of a password in `url`.
+    `key` is whose holder the servers know, in place of a password in `url`. `storage` makes what speaks of streams.
 
     Raises:
         BadInput: there are no authorities in `ca_file`.
@@ -424,7 +440,7 @@ async def connect(
         BusError: if the streams cannot be created.
     """
     client = NatsClient()
-    bus = Bus(client, inbox, limits, makes_streams=makes_streams)
+    bus = Bus(client, inbox, limits, makes_streams=makes_streams, storage=storage)
     try:
         await bus.open(url, name, timeout, ca_file, key)
         if makes_streams:

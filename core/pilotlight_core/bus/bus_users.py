@@ -5,8 +5,8 @@
     controller   commands to agents, under its own lease
     duties       reads and trims usage and logs, sends webhooks, drives batches, deletes versions, stores the jobs
                  of schedules; under leases
-    agent-NODE   subjects that name its node, and no others: reports, credits, frames, usage, logs, questions for
-                 blobs and secrets, calls that its functions make; the layouts of its GPUs
+    agent-NODE   subjects that name its node, and no others: reports, credits, frames, questions for
+                 storage, blobs and secrets, calls that its functions make; the layouts of its GPUs
 
 Permissions are lists of allowed subjects. A new subject, stream or bucket has to be added here, which a test checks.
 `python -m pilotlight_core.bus.bus_users NODE...` prints the block of a server's configuration.
@@ -113,6 +113,11 @@ def gateway() -> BusUser:
             subjects.advice(ANY),
             subjects.stop_container(ANY),
             subjects.lock_packages(ANY, ANY),
+            # What it stores for agents.
+            subjects.usage(ANY, ANY, ANY),
+            subjects.logs(ANY, ANY, ANY, ANY, ANY),
+            _keys(subjects.LAYOUT_BUCKET),
+            *_gets(subjects.LAYOUT_BUCKET),
             f"{agent_inbox(ANY)}.*.*",  # its replies; each request names its own random subject
             "$SYS._INBOX.*.*",  # to servers that ask whom to let in
             *_among_gateways(),
@@ -130,6 +135,7 @@ def gateway() -> BusUser:
             subjects.renew(ANY),
             subjects.secrets(ANY),
             subjects.erased(ANY),
+            subjects.storage(ANY),
             ADMISSIONS,
             *_among_gateways(),
         ),
@@ -224,9 +230,20 @@ def duties() -> BusUser:
     )
 
 
-def agent(node: str) -> BusUser:
-    """One node's agent. What receivers believe of a node was published under its name."""
+def agent(node: str, *, of_before: bool = False) -> BusUser:
+    """One node's agent. What receivers believe of a node was published under its name.
+
+    It may publish nowhere where a server of the bus answers: that answers with its own rights wherever it is told to,
+    into a bucket or to its own requests. With `of_before` it may, as agents of before have to.
+    """
     check_name(node, "node")
+    streams = (
+        subjects.usage(ANY, node, ANY),
+        subjects.logs(ANY, node, ANY, ANY, ANY),
+        *_gets(subjects.LAYOUT_BUCKET),
+        *_gets(subjects.PLATFORM_BUCKET),
+        key_subject(subjects.LAYOUT_BUCKET, node),
+    )
     return _user(
         f"{AGENT}{node}",
         agent_inbox(node),
@@ -241,11 +258,8 @@ def agent(node: str) -> BusUser:
             subjects.reply(ANY, ANY, node),
             subjects.nested(ANY, ANY, node),
             subjects.packages_locked(ANY, ANY, node),
-            subjects.usage(ANY, node, ANY),
-            subjects.logs(ANY, node, ANY, ANY, ANY),
-            *_gets(subjects.LAYOUT_BUCKET),
-            *_gets(subjects.PLATFORM_BUCKET),
-            key_subject(subjects.LAYOUT_BUCKET, node),
+            subjects.storage(ANY, node),
+            *(streams if of_before else ()),
             "_CTL.*.*",  # its replies; each command names its own random subject
         ),
         subscribe=(
@@ -276,8 +290,9 @@ def connection_keeper() -> BusUser:
     )
 
 
-def everybody(nodes: Iterable[str]) -> tuple[BusUser, ...]:
-    return (operator(), gateway(), controller(), duties(), *(agent(node) for node in nodes))
+def everybody(nodes: Iterable[str], *, of_before: bool = False) -> tuple[BusUser, ...]:
+    """`of_before`: agents may be of before gateways stored for them."""
+    return (operator(), gateway(), controller(), duties(), *(agent(node, of_before=of_before) for node in nodes))
 
 
 def authorization(
@@ -361,10 +376,14 @@ def main() -> None:
     parser.add_argument("nodes", nargs="*", help="that have a user of their own [local; none, where nodes may join]")
     parser.add_argument("--issuer", default="", help="lets other nodes join: A…, as 'node_issuer' prints it")
     parser.add_argument("--keeper", default="", help="beside --issuer: U…")
+    parser.add_argument(
+        "--agents-of-0.1", action="store_true", dest="of_before",
+        help="while some are not replaced: their nodes are let into more than they should be",
+    )  # fmt: skip
     given = parser.parse_args()
     admission = AdmissionKeys(issuer=given.issuer, keeper=given.keeper) if given.issuer and given.keeper else None
     nodes = given.nodes or ([] if admission else ["local"])
-    text = authorization(everybody(nodes), lambda user: f"${user.variable}", admission)
+    text = authorization(everybody(nodes, of_before=given.of_before), lambda user: f"${user.variable}", admission)
     print(text, end="")  # noqa: T201 - it is what the command is for
 
 

@@ -23,6 +23,9 @@ STRUCK = "[struck out]"
 LONGEST = 4000
 """Characters of one field; longer ones are cut."""
 MAX_DEPTH = 6
+NO_NEWS = "returning true from eof_received() has no effect when using ssl"
+"""What asyncio warns of wherever nats-py's connection ends under TLS: ten times a second of a node that is let in no
+more."""
 
 LogEvent = MutableMapping[str, Any]
 
@@ -58,8 +61,15 @@ def setup(process: str, *, level: int = logging.INFO, console: bool | None = Non
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
+    asyncio_log = logging.getLogger("asyncio")
+    asyncio_log.removeFilter(_is_news)  # of an earlier call
+    asyncio_log.addFilter(_is_news)
     root.setLevel(level)
     structlog.contextvars.bind_contextvars(process=process)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    return record.msg != NO_NEWS
 
 
 def redact(_logger: Any, _method: str, event: LogEvent) -> LogEvent:

@@ -11,6 +11,7 @@ pl.{region}.gw.{gateway}.locked.{node}  agent -> gateway  PackagesLocked, the an
 pl.{region}.node.{node}.renew      agent -> gateway      RenewNode (request, reply: NodeRenewal)
 pl.{region}.node.{node}.secrets    agent -> gateway      SecretsWanted (request, reply: SecretsAnswer)
 pl.{region}.node.{node}.erased     agent -> gateway      ErasedWanted (request, reply: ErasedTenants)
+pl.{region}.node.{node}.storage    agent -> gateway      StorageWanted (request, reply: StorageAnswer)
 pl.{region}.credit.{node}.{version}  agent -> home        Credit: free slots and state of one container
 pl.{region}.credits                home -> agents         CreditsWanted
 pl.{region}.gw.{gateway}.reply.{node}  agent -> origin    all frames of calls; Credit of a freed slot
@@ -37,9 +38,9 @@ pl.{region}.shortages              controller -> gateways Shortages, each quarte
 pl.{region}.shortage.{version}     controller -> gateways of 0.1  Shortage
 pl.{region}.planned.{gateway}      home -> controller     PlannedStarts, each second while jobs become due soon
 pl.{region}.gw.{gateway}.jobs      gateway -> home        AskJob (request, reply: JobPlace)
-usage.{region}.{node}.{tenant}     agent -> USAGE stream  UsageBatch
+usage.{region}.{node}.{tenant}     gateway -> USAGE stream  UsageBatch of an agent
 usage.{region}.-.{node}            controller -> USAGE stream  Bound, Unbound
-logs.{region}.{node}.{tenant}.{app}.{fn}  agent -> LOGS stream  LogBatch
+logs.{region}.{node}.{tenant}.{app}.{fn}  gateway -> LOGS stream  LogBatch of an agent
 jobs.{region}.{shard}.{fn}.{tenant}.{class}  gateway -> JOBS stream  JobsStored; {fn} is a digest
 compared.{region}.{tenant}.{app}    gateway -> COMPARED stream  ComparedCalls, of apps with a rollout
 events.{region}.{tenant}           controller, gateway -> EVENTS stream  PlatformEvent; {tenant} is "-" for the platform
@@ -114,7 +115,7 @@ def node_of(subject: str) -> str:
             return node
         case ["pl", _, "gw", _, "nested" | "locked", node]:
             return node
-        case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets" | "erased"]:
+        case ["pl", _, "node", node, "ran" | "blobs" | "renew" | "secrets" | "erased" | "storage"]:
             return node
         case ["usage", _, node, _] | ["logs", _, node, _, _, _] if node != NO_NODE:
             return node
@@ -161,6 +162,10 @@ def secrets(region: str, node: str = "*") -> str:
 
 def erased(region: str, node: str = "*") -> str:
     return f"pl.{region}.node.{node}.erased"
+
+
+def storage(region: str, node: str = "*") -> str:
+    return f"pl.{region}.node.{node}.storage"
 
 
 def credit(region: str, node: str = "*", version: str = "*") -> str:

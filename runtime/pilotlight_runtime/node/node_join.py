@@ -32,6 +32,8 @@ from pilotlight_runtime.node.node_credentials import (
 )
 
 TOKEN = "PILOTLIGHT_JOIN_TOKEN"  # noqa: S105 - the variable's name
+CA_FILE = "PILOTLIGHT_CA_FILE"
+"""The variable that all processes of a platform read."""
 TIMEOUT_S = 30.0
 
 
@@ -57,7 +59,7 @@ def join_platform(url: str, token: str, node: str, sender: httpx.Client, at: flo
             headers={"Content-Type": "application/json"},
         )
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise PilotlightError(f"There is no answer from {url}: {error}.", code="no_capacity") from None
+        raise PilotlightError(f"There is no answer from {url}: {error}.{_hint(error)}", code="no_capacity") from None
     try:
         if answer.status_code != httpx.codes.CREATED:
             problem = msgspec.json.decode(answer.content, type=_Problem)
@@ -69,6 +71,12 @@ def join_platform(url: str, token: str, node: str, sender: httpx.Client, at: flo
         node=joined.node, region=joined.region, zone=joined.zone, spot=joined.purchase is Purchase.SPOT,
         bus_url=joined.bus_url, seed=key.seed, renewed_at=at, expires_at=joined.expires_at,
     )  # fmt: skip
+
+
+def _hint(error: Exception) -> str:
+    if "CERTIFICATE_VERIFY" not in str(error):  # httpx keeps no more of the reason than its text
+        return ""
+    return f" The file of the authority that signed its certificate goes into --ca-file or {CA_FILE}."
 
 
 def authorities(path: str) -> ssl.SSLContext:
@@ -102,7 +110,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--token", default="", help=f"as 'pilotlight node token' printed it; -: stdin [{TOKEN}]")
     parser.add_argument("--node", default="", help="the node's name [this host's]")
     parser.add_argument("--file", type=Path, default=Path(".pilotlight") / FILE_NAME, help="for the credentials")
-    parser.add_argument("--ca-file", default="", help="PEM: the authorities of the gateway's certificate")
+    parser.add_argument(
+        "--ca-file",
+        default=os.environ.get(CA_FILE, ""),
+        help=f"PEM: the authorities of the gateway's certificate [{CA_FILE}]",
+    )
     parser.add_argument("--json", action="store_true", help="print what the node is as JSON")
     given = parser.parse_args(arguments)
     try:

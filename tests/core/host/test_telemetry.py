@@ -40,6 +40,16 @@ def test_a_line_is_json_with_its_process(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.usefixtures("restored")
+def test_what_every_end_of_tls_says_is_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """asyncio's other warnings are."""
+    telemetry.setup("agent", console=False)
+    logging.getLogger("asyncio").warning(telemetry.NO_NEWS)
+    logging.getLogger("asyncio").warning("something else")
+
+    assert [json.loads(line)["event"] for line in capsys.readouterr().err.splitlines()] == ["something else"]
+
+
+@pytest.mark.usefixtures("restored")
 @pytest.mark.parametrize("console", [True, False])
 def test_secrets_never_reach_a_line(capsys: pytest.CaptureFixture[str], console: bool) -> None:
     """Not in the event, a field, a nested field, or a traceback; as JSON or on a terminal."""

@@ -20,7 +20,7 @@ from pilotlight_core.model.api.join_text import JoinText
 from pilotlight_core.model.errors import BadInput, PilotlightError, Unauthenticated
 from pilotlight_core.model.versions.public_keys import public_keys_of
 from pilotlight_runtime.node.node_credentials import trusted_file, with_credentials
-from pilotlight_runtime.node.node_join import TOKEN, authorities, join_platform, main, read_token
+from pilotlight_runtime.node.node_join import CA_FILE, TOKEN, authorities, join_platform, main, read_token
 
 KEY = bytes(range(32))
 JOINED = {
@@ -86,6 +86,21 @@ def test_a_gateway_may_prove_its_name_by_an_authority_of_ones_own(tmp_path: Path
             path.write_text(content)
         with pytest.raises(BadInput, match="ca_file"):
             authorities(str(path))
+
+
+def test_the_authority_may_be_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of all other processes; and who has none is told where it goes."""
+    monkeypatch.setenv(CA_FILE, str(tmp_path / "none.pem"))
+    assert main(["https://127.0.0.1:1", "--token", "t", "--file", str(tmp_path / "node.json")]) == 1
+    assert f"no certificates in {tmp_path / 'none.pem'}" in capsys.readouterr().err
+
+    def refuse(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] unable to get local issuer certificate")
+
+    with pytest.raises(PilotlightError, match="--ca-file or PILOTLIGHT_CA_FILE"):
+        join_platform("https://gw", "t", "n1", httpx.Client(transport=httpx.MockTransport(refuse)), 0.0)
 
 
 def test_a_host_that_has_joined_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -215,7 +215,8 @@ def _write(
         (files.certificate, certificate.public_bytes(Encoding.PEM), EVERYBODY),
     )
     if not replace and (there := [str(path) for path, _, _ in texts if path.exists()]):
-        raise BadInput(f"{' and '.join(there)} would be overwritten.")
+        how = "" if files.certificate.name == AUTHORITY_CERTIFICATE else " --replace renews them."
+        raise BadInput(f"{' and '.join(there)} would be overwritten.{how}")
     for path, text, mode in texts:
         fresh = path.with_name(f".{path.name}.new")
         fresh.unlink(missing_ok=True)

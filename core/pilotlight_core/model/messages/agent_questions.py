@@ -77,6 +77,31 @@ class ErasedTenants(Message, frozen=True, kw_only=True):
     tenants: tuple[str, ...] = ()
 
 
+class StorageWanted(Message, frozen=True, kw_only=True):
+    """An agent has something stored, or read: usage, log lines and the cut of its GPUs, or what all have in common.
+
+    Agents ask no stream themselves: a server of the bus answers with its own rights wherever who asks has said.
+    """
+
+    subject: Annotated[str, Meta(max_length=512)]
+    """Of a stream."""
+    data: bytes | None = None
+    """None: the last message there is wanted."""
+    id: Annotated[str, Meta(max_length=1_024)] = ""
+    """By which the stream knows what it has already."""
+
+
+class StorageAnswer(Message, frozen=True, kw_only=True):
+    """What came of it."""
+
+    seq: int = 0
+    """Of the message; 0: there is none."""
+    data: bytes = b""
+    at: float = 0.0
+    reason: str = ""
+    """Why not: "busy" and "down": ask again; "not_its": it is not for that node; else what the stream says."""
+
+
 class AskNested(Message, frozen=True, kw_only=True):
     """A call that runs asks for another one. Repeated until an answer arrives."""
 

@@ -20,6 +20,8 @@ from pilotlight_core.model.messages.agent_questions import (
     PackagesLocked,
     SecretsAnswer,
     SecretsWanted,
+    StorageAnswer,
+    StorageWanted,
 )
 from pilotlight_core.model.messages.bindings import Bound, Unbound
 from pilotlight_core.model.messages.call_messages import (
@@ -103,6 +105,7 @@ MESSAGE = (
     | AskTallies | TalliesTold
     | PlatformEvent
     | ComparedCalls
+    | StorageWanted | StorageAnswer
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(MESSAGE)
 _encoder = msgspec.msgpack.Encoder()

@@ -79,7 +79,9 @@ def test_what_is_refused_ends_with_a_sentence(tmp_path: Path, capsys: pytest.Cap
     main(["init", folder])
     main(["issue", "gw-1", "--ca", folder, "--host", "a"])
     assert main(["issue", "gw-1", "--ca", folder, "--host", "a"]) == 1
-    assert "would be overwritten" in capsys.readouterr().err
+    assert "would be overwritten. --replace renews them." in capsys.readouterr().err
+    assert main(["init", folder]) == 1
+    assert capsys.readouterr().err.endswith("ca.pem would be overwritten.\n")
     assert main(["issue", "gw-1", "--ca", folder, "--host", "a", "--replace"]) == 0
     with pytest.raises(SystemExit):
         main(["init", folder, "--days", "0"])

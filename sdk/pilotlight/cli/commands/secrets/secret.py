@@ -14,6 +14,7 @@ from pilotlight.cli.output import ago, print_json, print_text
 from pilotlight.cli.session import ask, client
 from pilotlight.cli.tables import print_table
 from pilotlight.definitions.errors import Misuse
+from pilotlight_core.model.ids import NAME
 from pilotlight_core.model.secrets.secret_values import MOST_VALUE_BYTES, value_fault, without_line_end
 
 STDIN = "-"
@@ -42,6 +43,12 @@ def set_secret(
     pilotlight secret set signing-key --file key.pem
     vault read -field=token … | pilotlight secret set hf-token
     """
+    if NAME.fullmatch(name) is None:  # before it is sent: what is asked of gateways is kept in the audit log
+        raise Misuse(
+            "The secret's name is expected to be 1 to 63 letters, digits, '_' or '-', not starting with '-'. Its value "
+            "comes from a terminal, a file or stdin: a value that stood on the command line is known to others.",
+            field="name",
+        )
     value = _value(name, file)
     if why := value_fault(value):
         raise Misuse(f"The value of {name} is not taken: {why}.", field="value")

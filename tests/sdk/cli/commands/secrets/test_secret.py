@@ -76,6 +76,16 @@ def test_a_value_is_no_argument(platform: ScriptedPlatform) -> None:
     assert platform.requests == []
 
 
+def test_a_value_in_the_name_is_sent_nowhere(platform: ScriptedPlatform) -> None:
+    """The audit log would keep it."""
+    done = run("set", f"token={VALUE}", given=f"{VALUE}\n")
+
+    assert done.exit_code != 0
+    assert "from a terminal, a file or stdin" in str(done.exception) + done.output
+    assert VALUE not in str(done.exception) + done.output
+    assert platform.requests == []
+
+
 @pytest.mark.parametrize(
     ("words", "given", "said"),
     [
