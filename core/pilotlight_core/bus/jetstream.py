@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import structlog
-from mypy_extensions import mypyc_attr
 
 from pilotlight_core.bus.bus_errors import (
     BusDown,
@@ -138,7 +137,6 @@ _ack = msgspec.json.Decoder(Ack)
 _answer = msgspec.json.Decoder(ApiReply)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class JetStream:
     def __init__(self, inbox: Inbox) -> None:
         self._inbox = inbox
