@@ -36,6 +36,7 @@ NO_PROMISE = {
     "tests/gateway/secrets/test_secret_records.py": "how records are written",
     "tests/gateway/secrets/test_secret_store.py": "that the fake store is as the real one",
     "tests/runtime/egress/test_function_counts.py": "what is counted for metrics",
+    "tests/runtime/sandbox/test_kernel_files.py": "how numbers of the kernel are read",
     "tests/runtime/sandbox/test_launchers.py": "that the fake launcher is as the real ones",
     "tests/runtime/sandbox/test_watched_process.py": "how a process is waited for",
 }
