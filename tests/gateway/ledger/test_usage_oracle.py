@@ -71,8 +71,6 @@ class Start:
     resumed: bool = False
     repeats: bool = False
     """It has yet to do again what its stream lost."""
-    began: int = 0
-    """Unix nanoseconds."""
 
 
 @dataclass
@@ -115,6 +113,8 @@ class LedgerMachine(RuleBasedStateMachine):
         """What waits in the ledger for a release that knows its states."""
         self.again: list[tuple[int, str, bool]] = []
         """(version, call, whether it goes on): calls that are to run once more."""
+        self.twice: set[str] = set()
+        """Versions with such calls, of now and of before."""
         self.sent: list[UsageEvent] = []
         self.closed: tuple[str, list[tuple[Any, ...]]] = "", []
         """The first day that is not closed, and the sums of those before it."""
@@ -179,10 +179,12 @@ class LedgerMachine(RuleBasedStateMachine):
             place.running[call].ns += length
         self._meter(place, LeaseState.BUSY, ns, tuple(shares))
         for call in {share.call_id for share in shares if share.ended and share.ended != "repeated"}:
-            start = place.running.pop(call)
+            del place.running[call]
             if ends in ("raised", "died", "split", "lost"):
                 self.again.append((place.version, call, ends == "lost"))
-                self._see_prices_apart(place, start)
+                self.twice.add(f"ver_{place.version}")
+                if len(self.oracle.rates[place.price]) > 1 or self.oracle.parts_paid.get(place.tenant):
+                    self._see_prices_apart()
 
     def _begin(self, place: Place) -> None:
         """A call, if one is to run again that one; a stream goes on there."""
@@ -193,17 +195,14 @@ class LedgerMachine(RuleBasedStateMachine):
         else:
             self.calls += 1
             call, resumed = f"call_{self.calls}", False
-        began = BEGAN * SECOND + place.boot + place.skew
-        place.running[call] = Start(resumed=resumed, repeats=resumed, began=began)
+        place.running[call] = Start(resumed=resumed, repeats=resumed)
 
-    def _see_prices_apart(self, place: Place, start: Start) -> None:
-        """Receipts have starts of a call at one price together: where it changed meanwhile, usage comes in order."""
-        ended = BEGAN * SECOND + place.boot + place.skew
-        dated = [*self.oracle.rates[place.price], *self.oracle.parts_paid.get(place.tenant, [])]
-        if any(start.began - STEP * SECOND <= at * SECOND <= ended + STEP * SECOND for at, *_ in dated):
+    def _see_prices_apart(self) -> None:
+        """Receipts have starts of a call at one price together: around its change their usage comes in order."""
+        if self.twice:
             self.learn()
-            mine = [event for event in self.waiting if event.version == f"ver_{place.version}"]
-            self.waiting = [event for event in self.waiting if event not in mine]
+            mine = [event for event in self.waiting if event.version in self.twice]
+            self.waiting = [event for event in self.waiting if event.version not in self.twice]
             self._fold(sorted(mine, key=lambda event: event.t1))
 
     @rule(seconds=st.integers(-STEP, STEP))
@@ -219,6 +218,7 @@ class LedgerMachine(RuleBasedStateMachine):
     )  # fmt: skip
     def change_price(self, price: str, nano: int, least_ms: int, later: int) -> None:
         """From an instant on that no interval has reached."""
+        self._see_prices_apart()
         starts = self.wall / SECOND + later
         rates = self.oracle.rates[price]
         if starts > rates[-1][0]:
@@ -232,6 +232,7 @@ class LedgerMachine(RuleBasedStateMachine):
         later=st.integers(STEP + 1, 20_000),
     )  # fmt: skip
     def change_discount_or_token(self, which: str, nano: int, later: int) -> None:
+        self._see_prices_apart()
         starts = self.wall / SECOND + later
         tenant = which.partition(".")[2]
         rates = self.oracle.parts_paid.setdefault(tenant, []) if tenant else self.oracle.token
