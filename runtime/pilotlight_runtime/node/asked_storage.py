@@ -42,11 +42,13 @@ class AskedStorage(JetStream):
         timeout: float = 10.0,
         headers: dict[str, str] | None = None,
     ) -> int:
-        """See `JetStream.store`; `headers` are for others than agents."""
+        """See `JetStream.store`; with `headers` refused: a gateway stores on no condition, and deletes nothing."""
+        if headers:
+            raise StoreRefused(f"{subject}: an agent stores without {', '.join(headers)}")
         wanted = StorageWanted(subject=subject, data=payload, id=message_id or token())
         answer = await self._answered(wanted, timeout)
         if answer is None:
-            return await super().store(subject, payload, message_id=wanted.id, timeout=timeout, headers=headers)
+            return await super().store(subject, payload, message_id=wanted.id, timeout=timeout)
         if answer.reason:
             raise StoreRefused(f"{subject}: {answer.reason}")
         return answer.seq

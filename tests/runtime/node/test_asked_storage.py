@@ -70,6 +70,18 @@ async def test_an_agent_stores_and_reads_by_a_gateway(server: EmbeddedNats) -> N
     assert lines == ["logs.local.n1.acme.app.fn"]
 
 
+async def test_what_a_gateway_would_store_otherwise_is_refused(server: EmbeddedNats) -> None:
+    """It knows of no condition: a delete would be a record that is empty."""
+    async with gateway(server), agent(server) as bus:
+        layouts = bus.kv("LAYOUTS")
+        revision = await layouts.put("n1", b"one")
+        with pytest.raises(StoreRefused, match="KV-Operation"):
+            await layouts.delete("n1", revision)
+        entry = await layouts.get("n1")
+        assert entry is not None
+        assert entry.value == b"one"
+
+
 async def test_what_a_gateway_refuses_is_said(server: EmbeddedNats) -> None:
     """And not tried in another way."""
     async with gateway(server), agent(server) as bus:
