@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError
-from pilotlight_core.host.blobs import BlobMissing
+from pilotlight_core.host.blobs import BlobMissing, BlobsDown
 from pilotlight_core.host.signing import Verifier
 from pilotlight_core.host.supply.tenant_signatures import signed_parts, verify_folder
 from pilotlight_core.host.supply.trust_keys import TrustReader
@@ -41,6 +41,8 @@ from pilotlight_runtime.containers.files.version_files import VersionFiles
 
 REMEMBERED = 1_024
 """Versions whose documents were verified."""
+STATEMENT = "statement"
+"""Names the provenance among the documents that it names."""
 
 
 class KeyVerifier(Protocol):
@@ -54,6 +56,24 @@ class _Verified(NamedTuple):
     """By which the provenance is signed."""
     hints: Mapping[str, str]
     """What the tenant has signed, and by which of its keys."""
+
+
+class Documents(NamedTuple):
+    """What was fetched for one start, not verified yet."""
+
+    trust: TrustRecord | None
+    """Whose signatures count for the tenant, as of now."""
+    texts: Mapping[str, bytes | CannotVerify | BlobsDown]
+    """By name, each document, or why it is not to be had."""
+    known: _Verified | None
+    """What was found for a start before: then there are no texts."""
+
+    def text(self, name: str) -> bytes:
+        """Raises CannotVerify, BlobsDown"""
+        found = self.texts[name]
+        if not isinstance(found, bytes):
+            raise found
+        return found
 
 
 class EvidenceCheck:
@@ -72,8 +92,28 @@ class EvidenceCheck:
         self._wall = wall
         self._verified: OrderedDict[tuple[str, str], _Verified] = OrderedDict()
 
-    async def check(self, bind: Bind, manifest: Manifest, signed: SignedManifest) -> None:
-        """Verify what there is.
+    async def fetch(self, bind: Bind) -> Documents:
+        """What is to be verified of the version, all at once: the store may be far away.
+
+        Raises:
+            ConnectionError: the tenant's keys cannot be read.
+        """
+        evidence = bind.evidence
+        if evidence is None:
+            return Documents(None, {}, None)
+        known = self._verified.get((bind.version, evidence.statement))
+        wanted = {STATEMENT: evidence.statement, **_named_by(evidence)} if known is None else {}
+        reads = asyncio.gather(*(self._read(bind, sha256, _document_text(name)) for name, sha256 in wanted.items()))
+        asked = self._trust_of(bind.tenant) if evidence.signatures else _nobody()
+        trust, read = await asyncio.gather(asked, reads, return_exceptions=True)  # both have ended
+        if isinstance(trust, BaseException):
+            raise trust
+        if isinstance(read, BaseException):
+            raise read
+        return Documents(trust, dict(zip(wanted, read, strict=True)), known)
+
+    async def check(self, bind: Bind, manifest: Manifest, signed: SignedManifest, documents: Documents) -> None:
+        """Verify what was fetched for this start.
 
         Raises:
             CannotVerify: naming the document. BadSignature, NoKey, BlobsDown. ConnectionError: keys cannot be read.
@@ -88,12 +128,10 @@ class EvidenceCheck:
                 f"{bind.version} is signed by its tenant, and the signature of {missing[0]} is not named: deploy it "
                 "again."
             )
-        mark = bind.version, evidence.statement
-        known = self._verified.get(mark)
-        trust = await self._trust_of(bind.tenant) if evidence.signatures else None
+        trust, known = documents.trust, documents.known
         if known is None:
-            known = await self._documents(bind, evidence, manifest, signed, trust)
-            self._verified[mark] = known
+            verified = await self._verify(bind, evidence, manifest, signed, documents)
+            self._verified[bind.version, evidence.statement] = verified
             if len(self._verified) > REMEMBERED:
                 self._verified.popitem(last=False)
             return
@@ -104,30 +142,27 @@ class EvidenceCheck:
             if why:
                 raise SignatureRefused(f"The signature of {of} of {bind.version}: its key {hint[:16]} {why}.")
 
-    async def _documents(
-        self, bind: Bind, evidence: EvidenceInfo, manifest: Manifest, signed: SignedManifest, trust: TrustRecord | None
+    async def _verify(
+        self, bind: Bind, evidence: EvidenceInfo, manifest: Manifest, signed: SignedManifest, documents: Documents
     ) -> _Verified:
-        statement = await self._read(bind, evidence.statement, "provenance")
-        envelope, key = await self._envelope(bind, statement)
+        envelope, key = await self._envelope(bind, documents.text(STATEMENT))
         digest = hashlib.sha256(signed.manifest).hexdigest()
         try:
             named = documents_of(envelope.content, digest)
         except (ProvenanceFault, EnvelopeFault) as error:
             raise CannotVerify(f"{error} It was given for {bind.version}.") from None
-        given = {SBOM: evidence.sbom, VERDICT: evidence.verdict}
-        given |= {f"{SIGNATURE}{of}": sha256 for of, sha256 in evidence.signatures.items()}
+        given = _named_by(evidence)
         for name in sorted({*named, *given}):
             if named.get(name) != given.get(name):
                 raise CannotVerify(
                     f"The {_document_text(name)} of {bind.version} is not the one that was signed with it."
                 )
-        reads = [self._read(bind, sha256, _document_text(name)) for name, sha256 in given.items()]
-        texts = dict(zip(given, await asyncio.gather(*reads), strict=True))
+        texts = {name: documents.text(name) for name in given}
         at, hints = self._wall(), dict[str, str]()
         for of in evidence.signatures:
             text = texts[f"{SIGNATURE}{of}"]
             try:
-                verify_folder(of, text, signed_parts(manifest, of), trust, at)
+                verify_folder(of, text, signed_parts(manifest, of), documents.trust, at)
                 hints[of] = read_signature(text).hint
             except SignatureFault as error:
                 raise SignatureRefused(f"{error} It is of {bind.version}.") from None
@@ -148,7 +183,7 @@ class EvidenceCheck:
             raise CannotVerify(f"The provenance of {bind.version} was changed after it was signed.")
         return envelope, first.keyid
 
-    async def _read(self, bind: Bind, sha256: str, what: str) -> bytes:
+    async def _read(self, bind: Bind, sha256: str, what: str) -> bytes | CannotVerify | BlobsDown:
         data = bytearray()
         try:
             async for piece in self._files.get(bind, sha256):
@@ -156,9 +191,11 @@ class EvidenceCheck:
                 if len(data) > STATEMENT_BYTES:
                     break
         except BlobMissing:
-            raise CannotVerify(f"The {what} of {bind.version} is not in the blob store.") from None
+            return CannotVerify(f"The {what} of {bind.version} is not in the blob store.")
+        except BlobsDown as error:
+            return error
         if hashlib.sha256(data).hexdigest() != sha256:
-            raise CannotVerify(f"The {what} of {bind.version} in the blob store is damaged.")
+            return CannotVerify(f"The {what} of {bind.version} in the blob store is damaged.")
         return bytes(data)
 
     async def _trust_of(self, tenant: str) -> TrustRecord | None:
@@ -170,8 +207,18 @@ class EvidenceCheck:
             raise ConnectionError(f"the keys of {tenant} cannot be read: {error}") from error
 
 
+async def _nobody() -> None:
+    """Whose signatures count where nothing is signed."""
+
+
+def _named_by(evidence: EvidenceInfo) -> dict[str, str]:
+    """By name, the digest of each document but the provenance."""
+    given = {SBOM: evidence.sbom, VERDICT: evidence.verdict}
+    return given | {f"{SIGNATURE}{of}": sha256 for of, sha256 in evidence.signatures.items()}
+
+
 def _document_text(name: str) -> str:
     """A document's name, for people."""
     if name.startswith(SIGNATURE):
         return f"signature of {name.removeprefix(SIGNATURE)}"
-    return {SBOM: "bill of materials", VERDICT: "policy verdict"}.get(name, name)
+    return {STATEMENT: "provenance", SBOM: "bill of materials", VERDICT: "policy verdict"}.get(name, name)

@@ -98,8 +98,15 @@ class Stager:
 
     async def manifest(self, bind: Bind) -> Manifest:
         """The checked manifest that the command names, after the documents about it were checked too."""
-        manifest, signed = await self._manifest(bind)
-        await self._evidence.check(bind, manifest, signed)
+        read, documents = await asyncio.gather(
+            self._manifest(bind), self._evidence.fetch(bind), return_exceptions=True
+        )  # both have ended, whatever came of them
+        if isinstance(read, BaseException):
+            raise read
+        if isinstance(documents, BaseException):
+            raise documents
+        manifest, signed = read
+        await self._evidence.check(bind, manifest, signed, documents)
         return manifest
 
     async def _manifest(self, bind: Bind) -> tuple[Manifest, SignedManifest]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,18 +24,24 @@ from pilotlight_core.model.supply.envelopes import IN_TOTO, enveloped, signed_by
 from pilotlight_core.model.supply.key_terms import KeyTerms
 from pilotlight_core.model.supply.provenance import SBOM, SIGNATURE, VERDICT, provenance_of
 from pilotlight_core.model.versions.manifest_codec import EVIDENCE, version_id
+from pilotlight_core.model.versions.pushed_weights import weights_digest
 from pilotlight_runtime.containers.files.bundle import CannotVerify, SignatureRefused
 from pilotlight_runtime.containers.files.evidence_check import EvidenceCheck
+from pilotlight_runtime.containers.files.file_cache import FileCache
+from pilotlight_runtime.containers.files.staging import Stager
+from pilotlight_runtime.containers.files.trusted_keys import TrustedKeys
 from tests.builders.specs import function_spec, manifest
 from tests.builders.supply import AT, DAY_S, signing_key, trusting
 from tests.runtime.local_files import stored_files
 
 CODE_FILE = FileEntry("app.py", hashlib.sha256(b"code").hexdigest(), 4)
 SHARD = 8
-WEIGHTS = ArtifactEntry(
-    kind=ArtifactKind.WEIGHTS, name="llama", digest="d" * 64,
-    parts=(ArtifactPart("m.bin", "1" * 64, 8), ArtifactPart("m.bin", "2" * 64, 3), ArtifactPart("t.json", "3" * 64, 1)),
-)  # fmt: skip
+PARTS = (
+    ArtifactPart("m.bin", "1" * 64, 8),
+    ArtifactPart("m.bin", "2" * 64, 3),
+    ArtifactPart("t.json", "3" * 64, 1),
+)
+WEIGHTS = ArtifactEntry(kind=ArtifactKind.WEIGHTS, name="llama", digest=weights_digest(PARTS), parts=PARTS)
 
 
 @dataclass
@@ -95,7 +102,11 @@ class NodeWorld:
     async def try_start(self, version: MadeVersion, **changed: Any) -> None:
         """What happens before a container is made."""
         evidence = msgspec.structs.replace(version.evidence, **changed)
-        await self.check.check(version.bind(evidence), version.manifest, version.signed)
+        await self.start(version.bind(evidence), version.manifest, version.signed)
+
+    async def start(self, bind: Bind, manifest: Manifest, signed: SignedManifest) -> None:
+        """The same, of a command and a manifest that need not belong together."""
+        await self.check.check(bind, manifest, signed, await self.check.fetch(bind))
 
 
 @dataclass
@@ -129,6 +140,33 @@ async def test_what_is_whole_is_loaded_and_read_once(world: NodeWorld) -> None:
     assert world.keys.asked == asked + 1
 
 
+class CrowdedBlobs(MemoryBlobs):
+    """A store that answers no read until so many are asked for."""
+
+    crowd = asyncio.Barrier(1)
+
+    async def read(self, tenant: str, sha256: str) -> bytes:
+        await self.crowd.wait()
+        return await super().read(tenant, sha256)
+
+
+async def test_a_start_asks_for_all_that_it_verifies_at_once(tmp_path: Path) -> None:
+    """A store or a gateway may be far away: manifest, provenance, the two that it names, and a signature."""
+    blobs = CrowdedBlobs(lambda: AT)
+    world = NodeWorld(tmp_path, blobs=blobs)
+    version = await world.version("rank", CODE)
+    stager = Stager(
+        stored_files(blobs), TrustedKeys(tmp_path / "keys"), FileCache(tmp_path / "cache"), evidence=world.check
+    )
+    wanted = await world.put(msgspec.msgpack.encode(version.signed))
+    blobs.crowd = asyncio.Barrier(5)
+
+    async with asyncio.timeout(20):
+        made = await stager.manifest(msgspec.structs.replace(version.bind(version.evidence), manifest_sha256=wanted))
+
+    assert made == version.manifest
+
+
 @pytest.mark.parametrize(
     ("document", "said"),
     [
@@ -160,7 +198,7 @@ async def test_documents_of_two_versions_cannot_be_swapped(world: NodeWorld) -> 
     with pytest.raises(CannotVerify, match=r"The bill of materials of ver_\w+ is not the one that was signed with it"):
         await world.try_start(one, sbom=other.evidence.sbom)
     with pytest.raises(CannotVerify, match=r"The provenance is of another version\. It was given for ver_"):
-        await world.check.check(one.bind(other.evidence), one.manifest, one.signed)
+        await world.start(one.bind(other.evidence), one.manifest, one.signed)
 
 
 async def test_a_signature_that_is_left_out_or_added_is_missed(world: NodeWorld) -> None:
@@ -176,13 +214,13 @@ async def test_documents_cannot_be_taken_off_a_version_whose_manifest_says_that_
     """Of one that a policy was held against too, which nobody has signed; one of a release before has none."""
     version = await world.version("rank", CODE)
     with pytest.raises(CannotVerify, match=r"ver_.* has documents, and they are not named: deploy it again"):
-        await world.check.check(version.bind(None), version.manifest, version.signed)
+        await world.start(version.bind(None), version.manifest, version.signed)
 
     plain = await world.version("plain")
-    await world.check.check(plain.bind(None), plain.manifest, plain.signed)
+    await world.start(plain.bind(None), plain.manifest, plain.signed)
     held = msgspec.structs.replace(plain.manifest, needs=(EVIDENCE,))
     with pytest.raises(CannotVerify, match="has documents, and they are not named"):
-        await world.check.check(plain.bind(None), held, plain.signed)
+        await world.start(plain.bind(None), held, plain.signed)
 
 
 async def test_a_provenance_from_before_it_was_signed_is_no_way_around_the_signature(world: NodeWorld) -> None:
@@ -259,7 +297,7 @@ async def test_added_code_is_not_what_the_tenant_has_signed(world: NodeWorld) ->
         version = await world.version("rank", CODE)
         fuller = msgspec.structs.replace(version.manifest, files=(*version.manifest.files, entry))
         with pytest.raises(SignatureRefused, match=f"The signature of code: .*{entry.path}"):
-            await world.check.check(version.bind(version.evidence), fuller, version.signed)
+            await world.start(version.bind(version.evidence), fuller, version.signed)
 
 
 @pytest.mark.parametrize("number", range(3))
@@ -271,7 +309,7 @@ async def test_weights_that_are_not_as_they_were_signed_are_not_loaded(world: No
     other = msgspec.structs.replace(version.manifest, artifacts=(msgspec.structs.replace(WEIGHTS, parts=tuple(parts)),))
     said = rf"The signature of llama: {parts[number].path}.* is not what was signed"
     with pytest.raises(SignatureRefused, match=said):
-        await world.check.check(version.bind(version.evidence), other, version.signed)
+        await world.start(version.bind(version.evidence), other, version.signed)
 
     await world.try_start(version)
     with pytest.raises(CannotVerify, match="the signature of llama is not named"):
