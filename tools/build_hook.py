@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 COMPILER = ("mypy==2.4.1", "setuptools>=80")
 """Pinned: each release of mypyc compiles a little differently, and its errors are found by our tests, not by users."""
 OPTIMIZE = "2"
-FLAGS = ("-fcommon",)
-"""mypyc defines the table of each other library once for each file of C; the linker takes those for one."""
+COLD_PATHS = Path(__file__).resolve().with_name("cold_paths.h")
+FLAGS = (
+    "-fcommon",  # mypyc defines the table of each other library once for each file of C; the linker takes those for one
+    # Modules of a package call and read each other directly; what Python looks for is exported all the same.
+    "-fvisibility=hidden",
+    "-fno-semantic-interposition",
+    f"-include{COLD_PATHS}",
+)
 
 
 class CompiledWheel(BuildHookInterface):  # type: ignore[type-arg] # its parameter is internal to hatchling
@@ -118,7 +124,7 @@ def _libraries(extensions: list[Extension], folder: Path) -> Iterator[tuple[Path
 
         def _object(self, extension: Extension, source: str) -> str:
             (made,) = self.compiler.object_filenames([source], output_dir=self.build_temp)
-            if not _is_newer(Path(made), [source, *extension.depends]):
+            if not _is_newer(Path(made), [source, *extension.depends, __file__, str(COLD_PATHS)]):
                 self.compiler.compile(
                     [source], output_dir=self.build_temp, include_dirs=extension.include_dirs,
                     extra_postargs=[*extension.extra_compile_args, *FLAGS],

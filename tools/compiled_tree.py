@@ -27,7 +27,7 @@ TREE = ROOT / "build" / "compiled"
 STAMP = "SOURCES"
 """The file in the tree that holds the digest of what it was built from."""
 BUILDERS = ("mypy", "setuptools", "hatchling")
-THE_BUILD = ("pyproject.toml", "tools/build_hook.py", "tools/compiled_modules.py")
+THE_BUILD = ("pyproject.toml", "tools/build_hook.py", "tools/cold_paths.h", "tools/compiled_modules.py")
 
 
 class CannotCompile(Exception):
