@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Create the virtual environment $1 and install Pilotlight into it, editable, with all that its tests and demo use.
-# PYTHON=/path/to/python chooses the interpreter; otherwise the first one on PATH that is new enough.
+# PYTHON=/path/to/python chooses the interpreter; otherwise the first one on PATH that is new enough does, or another of
+# the same version that was built with profile-guided optimisation: it runs everything in a sixth less time.
 set -euo pipefail
 
 venv=$1
@@ -9,10 +10,24 @@ is_new_enough() {
     command -v "$1" > /dev/null && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null
 }
 
+# Whether it can make environments in which the hot path can be compiled too, and is optimised: Debian builds all of its
+# own so, and others say so.
+is_optimised() {
+    "$1" - 2> /dev/null << 'END'
+import ensurepip, os, sys, sysconfig, venv
+
+told = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+headers = os.path.isfile(os.path.join(sysconfig.get_path("include"), "Python.h"))
+sys.exit(not (headers and (told or "deb_system" in sysconfig.get_scheme_names())))
+END
+}
+
 find_python() {
-    local candidate
+    local candidate version
     for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do
         if is_new_enough "$candidate"; then
+            version=$("$candidate" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+            [[ -n ${PYTHON:-} ]] || is_optimised "$candidate" || candidate=$(optimised "$version" || echo "$candidate")
             echo "$candidate"
             return
         fi
@@ -22,13 +37,25 @@ find_python() {
     return 1
 }
 
+# The first optimised one on PATH that has this name.
+optimised() {
+    local found
+    while read -r found; do
+        if is_optimised "$found"; then
+            echo "$found"
+            return
+        fi
+    done < <(type -ap "$1")
+    return 1
+}
+
 if ! is_new_enough "$venv/bin/python"; then
     python=$(find_python)
     if ! "$python" -c 'import ensurepip, venv' 2> /dev/null; then
         echo "error: $python cannot make virtual environments. Run: sudo apt-get install -y python3-venv" >&2
         exit 1
     fi
-    echo "creating $venv with $("$python" --version)"
+    echo "creating $venv with $("$python" --version), $(command -v "$python") (PYTHON=... chooses another)"
     "$python" -m venv --clear "$venv"
 fi
 
