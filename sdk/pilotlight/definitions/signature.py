@@ -110,6 +110,14 @@ def method_spec(callee: Callee) -> MethodSpec:
     )
 
 
+def named_spec(callee: Callee) -> MethodSpec:
+    """Return the MethodSpec of a function without schemas, which take longer than the rest of a module's import."""
+    return MethodSpec(
+        name=callee.name, attribute=callee.attribute, mode=callee.mode, is_async=callee.is_async,
+        input_schema={}, output_schema={},
+    )  # fmt: skip
+
+
 @lru_cache(maxsize=1024)
 def answer_converter(callee: Callee) -> Convert | None:
     """Return what makes an answer of what came off the wire; None: it is the answer as it came."""

@@ -16,9 +16,10 @@ from pilotlight.definitions.errors import OptionError
 from pilotlight.definitions.options import function_name, spec_fields
 from pilotlight.definitions.rehearsal_options import rehearsal_of
 from pilotlight.definitions.schedules import schedule_of
-from pilotlight.definitions.signature import Callee
+from pilotlight.definitions.signature import Callee, named_spec
 from pilotlight.definitions.weights_options import weights_of
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.running_code import nested_port
 from pilotlight_core.model.secrets.secret_uses import check_secrets
 from pilotlight_core.model.spec import FunctionSpec, Schedule
 from pilotlight_core.model.versions.spec_checks import check_spec
@@ -26,6 +27,8 @@ from pilotlight_core.model.versions.spec_checks import check_spec
 
 def build_spec(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple[Callee, ...]]:
     """Return the FunctionSpec of a function or class, and its Callees.
+
+    In a container, where its deploy has described and checked it, it has no schemas and is not checked again.
 
     Raises:
         OptionError: naming the function, its file and line.
@@ -42,6 +45,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     is_class = isinstance(target, type)
     if not is_class and not inspect.isfunction(target):
         raise OptionError("@gpu_function decorates a function or a class.")
+    is_deployed = nested_port() is not None
     fields = spec_fields(options)
     artifacts_of(options)  # refused here, with the function's place
     weights_of(options)
@@ -49,18 +53,18 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     hooks = hook_callees(members)
     callees = with_hooks(_methods(target), hooks) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
-    park, unpark = _park_hooks(target) if is_class else ((), ())
-    checks = _hooks(target, "check") if is_class else ()
+    park, unpark = _park_hooks(members)
+    checks = _hooks(members, "check")
     has_own_check = is_class and hasattr(target, "__check__")
     spec = FunctionSpec(
         name=function_name(options, target.__name__),
         module=module_name(target),
         qualname=target.__qualname__,
         is_class=is_class,
-        methods=tuple(called_spec(callee) for callee in callees),
-        enter=_hooks(target, "enter") if is_class else (),
-        exit=_hooks(target, "exit") if is_class else (),
-        drain=(_hooks(target, "drain") if is_class else ()) or UNSET,
+        methods=tuple(named_spec(callee) if is_deployed else called_spec(callee) for callee in callees),
+        enter=_hooks(members, "enter"),
+        exit=_hooks(members, "exit"),
+        drain=_hooks(members, "drain") or UNSET,
         max_inputs=markers_of(target).max_inputs or 1,
         schedules=schedules or UNSET,
         pipeline=pipeline_of(callees, hooks, members) or UNSET,
@@ -69,6 +73,8 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
         rehearsal=rehearsal_of(options, callees, checks, has_own_check=has_own_check),
         **fields,
     )
+    if is_deployed:
+        return spec, callees
     check_spec(spec)
     check_secrets(spec)
     if schedules:
@@ -151,23 +157,22 @@ def _init_parameters(cls: type) -> list[inspect.Parameter]:
 
 def _members(cls: type) -> dict[str, Any]:
     """Return the attributes of a class as defined, base classes first, each once."""
-    names = dict.fromkeys(name for base in reversed(cls.__mro__) for name in vars(base))
-    return {name: inspect.getattr_static(cls, name) for name in names}
+    return {name: member for base in reversed(cls.__mro__) for name, member in vars(base).items()}
 
 
-def _park_hooks(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    park, unpark = _hooks(cls, "park"), _hooks(cls, "unpark")
+def _park_hooks(members: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    park, unpark = _hooks(members, "park"), _hooks(members, "unpark")
     if bool(park) is not bool(unpark):
         there, missing = ("park", "unpark") if park else ("unpark", "park")
         raise OptionError(f"@{there}() needs @{missing}() beside it: what leaves the device has to come back.")
     return park, unpark
 
 
-def _hooks(cls: type, kind: str) -> tuple[str, ...]:
-    marked = {name: markers_of(member) for name, member in _members(cls).items()}
+def _hooks(members: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+    marked = {name: markers_of(member) for name, member in members.items()}
     found = [name for name, markers in marked.items() if getattr(markers, kind)]
     for name in found:
-        member = inspect.getattr_static(cls, name)
+        member = members[name]
         if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
             raise OptionError(f"{name} is an @{kind}() hook and yields: split it into an @enter() and an @exit().")
         if len(inspect.signature(member).parameters) != 1:

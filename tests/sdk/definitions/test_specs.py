@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
 from pilotlight import (  # `exit` is the hook's name
@@ -24,6 +25,7 @@ from pilotlight import (  # `exit` is the hook's name
 )
 from pilotlight.definitions.specs import module_name
 from pilotlight_core.model.errors import BadInput
+from pilotlight_core.model.messages.running_code import NestedPort, open_nested_port
 from pilotlight_core.model.spec import Mode
 
 
@@ -213,3 +215,18 @@ def test_a_module_that_was_started_is_named_after_its_file(monkeypatch: pytest.M
     monkeypatch.delattr(sys.modules["__main__"], "__file__")
     assert module_name(started) == "__main__"
     assert module_name(embed) == __name__
+
+
+def test_in_a_container_a_function_is_not_described_again() -> None:
+    """Its deploy has done so, and a cold start does not wait for schemas: what is called is known by name."""
+    outside = App("tests").gpu_function(embed)
+    open_nested_port(cast("NestedPort", object()))
+    try:
+        inside = App("tests").gpu_function(embed)
+    finally:
+        open_nested_port(None)
+
+    (described,), (named,) = outside.spec.methods, inside.spec.methods
+    assert described.input_schema
+    assert msgspec.structs.replace(described, input_schema={}, output_schema={}) == named
+    assert msgspec.structs.replace(inside.spec, methods=outside.spec.methods) == outside.spec
