@@ -23,6 +23,7 @@ from pilotlight_supervisor.embedded_bus import choose_port, find_nats_server, us
 from pilotlight_supervisor.free_ports import free_port
 from tests.command_line import run_command
 from tests.hosts.host_network import DIES_WITH_US, END_S
+from tests.releases.stored_release import unpack_data
 from tests.system.support.platform import ROOT
 from tests.system.support.sample_apps import APPS
 from tests.system.support.steady_load import SteadyLoad
@@ -51,7 +52,7 @@ def source_of(commit: str, folder: Path) -> Path:
         f"history (git fetch --unshallow). git says: {packed.stderr.decode()}"
     )
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+        unpack_data(archive, folder)
     return folder
 
 

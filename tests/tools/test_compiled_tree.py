@@ -18,7 +18,8 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PILOTLIGHT_PURE", raising=False)
     monkeypatch.setenv("CC", "sh")
     for name, text in {
-        "pyproject.toml": PROJECT, "tools/build_hook.py": "", "tools/compiled_modules.py": "", "core/p/a.py": "A = 1\n",
+        "pyproject.toml": PROJECT, "tools/build_hook.py": "", "tools/cold_paths.h": "",
+        "tools/compiled_modules.py": "", "core/p/a.py": "A = 1\n",
         "other/b.py": "",
     }.items():  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,7 @@ def test_it_is_built_once_for_each_state_of_the_sources(root: Path, builds: list
     assert builds[1:] == [sources_digest(root)]
 
 
-@pytest.mark.parametrize("changed", ["core/p/new.py", "tools/build_hook.py", "pyproject.toml"])
+@pytest.mark.parametrize("changed", ["core/p/new.py", "tools/build_hook.py", "tools/cold_paths.h", "pyproject.toml"])
 def test_a_digest_knows_new_files_and_how_the_tree_is_built(root: Path, changed: str) -> None:
     """A tree of other rooms would be another one."""
     before = sources_digest(root)

@@ -55,7 +55,7 @@ async def test_every_place_but_tmp_and_shm_is_read_only(ask: Ask) -> None:
     told = await ask(
         """import sys
 venv = os.path.dirname(os.path.dirname(sys.executable))
-places = ["/", "/etc", "/usr", "/dev", "/run", "/app", venv, "/root", "/tmp", "/dev/shm"]
+places = ["/", "/etc", "/usr", "/dev", "/run", "/app", venv, sys.base_prefix, "/tmp", "/dev/shm"]
 tell({place: attempt(open, place + "/x", "w") for place in places})"""
     )
 
