@@ -73,7 +73,8 @@ class ComposeHost:
         def is_healthy() -> bool:
             assert process.poll() is None, self.host.log(service)
             command = [*inside(self.host.namespace), *self._root(service), *test[1:]]
-            return subprocess.run(command, check=False, capture_output=True).returncode == 0
+            env = os.environ | {"PATH": PATH}
+            return subprocess.run(command, check=False, capture_output=True, env=env).returncode == 0
 
         wait_until(is_healthy, f"{service} is healthy", START_S)
 
