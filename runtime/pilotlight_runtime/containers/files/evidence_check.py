@@ -13,8 +13,8 @@ import asyncio
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, Protocol
 
 from pilotlight_core.bus import BusError
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
@@ -104,8 +104,8 @@ class EvidenceCheck:
         known = self._verified.get((bind.version, evidence.statement))
         wanted = {STATEMENT: evidence.statement, **_named_by(evidence)} if known is None else {}
         reads = asyncio.gather(*(self._read(bind, sha256, _document_text(name)) for name, sha256 in wanted.items()))
-        asked = self._trust_of(bind.tenant) if evidence.signatures else _nobody()
-        trust, read = await asyncio.gather(asked, reads, return_exceptions=True)  # both have ended
+        both: tuple[Awaitable[Any], ...] = (self._trust_of(bind.tenant) if evidence.signatures else _nobody(), reads)
+        trust, read = await asyncio.gather(*both, return_exceptions=True)  # they have ended, whatever came of them
         if isinstance(trust, BaseException):
             raise trust
         if isinstance(read, BaseException):

@@ -6,11 +6,11 @@ import asyncio
 import hashlib
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from itertools import accumulate
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from pilotlight_core.host.blobs import BlobMissing, BlobsDown
@@ -98,9 +98,8 @@ class Stager:
 
     async def manifest(self, bind: Bind) -> Manifest:
         """The checked manifest that the command names, after the documents about it were checked too."""
-        read, documents = await asyncio.gather(
-            self._manifest(bind), self._evidence.fetch(bind), return_exceptions=True
-        )  # both have ended, whatever came of them
+        both: tuple[Awaitable[Any], ...] = (self._manifest(bind), self._evidence.fetch(bind))
+        read, documents = await asyncio.gather(*both, return_exceptions=True)  # they have ended, whatever came of them
         if isinstance(read, BaseException):
             raise read
         if isinstance(documents, BaseException):
