@@ -104,6 +104,7 @@ class Stager:
             raise read
         if isinstance(documents, BaseException):
             raise documents
+        manifest: Manifest
         manifest, signed = read
         await self._evidence.check(bind, manifest, signed, documents)
         return manifest
