@@ -21,13 +21,12 @@ from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH
 from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.spec import SLO
+from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.traces.kept_calls import AnyKept
 from pilotlight_gateway.traces.otlp_encoding import request_of
 from pilotlight_gateway.traces.sampled_encoding import SpanForms
-from pilotlight_gateway.traces.trace_exchange import batch_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
@@ -61,13 +60,14 @@ def trace_cost(*, quick: bool) -> Mapping[str, float]:
             call.traceparent = sampler.context_of(call.call_id)
             keeper.call_ended(call, result, STAGES, 11.3)
 
-    kept: list[AnyKept] = []
+    kept: list[KeptCall] = []
 
     def keep() -> None:
         keeper = TraceKeeper(sampler, failed_per_s=1e9)
         for call in calls[:2_000]:
             keeper.call_ended(call, result, STAGES, 900.0)
-        kept[:] = keeper.take_unsent(2_000)
+        taken = keeper.take_unsent(2_000)
+        kept[:] = taken.calls if taken is not None else ()
 
     judged, keeping = _median(judge), _median(keep)
     forms, whole = SpanForms(), kept[:200]
@@ -83,29 +83,38 @@ def trace_cost(*, quick: bool) -> Mapping[str, float]:
 def sampled_cost(calls: list[PreparedCall], result: CallResult) -> Mapping[str, float]:
     """Of ordinary calls that are all sampled, by where that is paid."""
     sampler, forms = TraceSampler(1.0), SpanForms()
-    kept: list[AnyKept] = []
+    keepers: list[TraceKeeper] = []
 
     def keep() -> None:
-        keeper = TraceKeeper(sampler)
+        keepers[:] = [keeper := TraceKeeper(sampler)]
         for call in calls:
             call.traceparent = sampler.context_of(call.call_id)
             keeper.call_ended(call, result, STAGES, 11.3)
-        kept[:] = keeper.take_unsent(MOST_OF_BATCH)
 
+    def send() -> None:
+        batches[:] = []
+        while taken := keepers[0].take_unsent(MOST_OF_BATCH):
+            batches.append(encode(taken))
+
+    batches: list[bytes] = []
     keeping = _median(keep)
-    message = encode(batch_of(kept, "gw"))
+    sending = _median(send, keep)
+    read = [decode(each) for each in batches]
     return {
         "sampled_us": keeping / len(calls) * 1e6,
-        "sampled_sent_us": _median(lambda: encode(batch_of(kept, "gw"))) / len(kept) * 1e6,
-        "sampled_read_us": _median(lambda: decode(message)) / len(kept) * 1e6,
-        "sampled_out_us": _median(lambda: request_of(forms.messages(kept), {})) / len(kept) * 1e6,
+        "sampled_sent_us": sending / len(calls) * 1e6,
+        "sampled_read_us": _median(lambda: [decode(each) for each in batches]) / len(calls) * 1e6,
+        "sampled_out_us": _median(lambda: [request_of(forms.messages(each.sheets), {}) for each in read])
+        / len(calls)
+        * 1e6,
     }
 
 
-def _median(work: Callable[[], object]) -> float:
+def _median(work: Callable[[], object], before_each: Callable[[], object] = lambda: None) -> float:
     """Seconds of this thread's processor time."""
     spent = []
     for _ in range(RUNS):
+        before_each()
         gc.collect()
         before = time.thread_time()
         work()

@@ -28,11 +28,10 @@ from benchmarks.gateway_path import Clients, gateway, timed
 from benchmarks.overhead import ERROR_OF_SPREAD
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH
 from pilotlight_core.model.messages.wire import decode, encode
-from pilotlight_core.model.tracing.sampled_call import SampledRecord
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.traces.otlp_encoding import request_of
 from pilotlight_gateway.traces.sampled_encoding import SpanForms
-from pilotlight_gateway.traces.trace_exchange import batch_of
+from pilotlight_gateway.traces.trace_exporter import calls_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 from pilotlight_gateway.traces.traced_calls import TracedCalls, lone_traces
 
@@ -55,15 +54,15 @@ class Traced:
         self.sampler.least = TraceSampler(ratio).least
         took = await timed(clients, TURN)
         messages, begun = [], time.process_time()
-        while calls := self.keeper.take_unsent(MOST_OF_BATCH):
-            messages.append(encode(batch_of(calls, "gw")))
+        while batch := self.keeper.take_unsent(MOST_OF_BATCH):
+            messages.append(encode(batch))
         took += (time.process_time() - begun) / TURN * 1e6
         count, begun = 0, time.process_time()
         for message in messages:
             batch = decode(message)
-            kept = [SampledRecord(group.kind, times) for group in batch.sampled for times in group.calls]
-            request_of(self._forms.messages([*batch.calls, *kept]), {})
-            count += len(kept) + len(batch.calls)
+            told = [*batch.calls, *batch.sheets]
+            request_of(self._forms.messages(told), {})
+            count += calls_of(told)
         return took, (time.process_time() - begun) / max(1, count) * 1e6
 
 

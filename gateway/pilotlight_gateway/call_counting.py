@@ -13,7 +13,7 @@ from prometheus_client.core import Metric
 
 from pilotlight_core.bus import Bus
 from pilotlight_core.host.events.event_log import EventLog
-from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_core.model.tracing.kept_call import KeptCall
 from pilotlight_gateway.calls.call_sink import CallSink
 from pilotlight_gateway.events.event_reader import PlatformEventSource, last_levels
 from pilotlight_gateway.events.home_events import HomeEvents
@@ -32,7 +32,6 @@ from pilotlight_gateway.tally.tally_clock import TallyClock
 from pilotlight_gateway.tally.tally_desk import TallyDesk
 from pilotlight_gateway.tally.tally_exchange import BusPeers
 from pilotlight_gateway.tenancy.registry_port import RegistryPort
-from pilotlight_gateway.traces.kept_calls import AnyKept
 from pilotlight_gateway.traces.traced_calls import trace_calls
 from pilotlight_gateway.traces.unusual_times import unusual_times
 from pilotlight_gateway.webhooks.webhook_notices import DeliveryStore, notify_webhooks
@@ -68,6 +67,7 @@ class CallCounting:
         self.tracing.keeper.unusual_ms = unusual_times(tallies)
         self.recorder = CallRecorder(metrics, time.monotonic, tallies, (self.tracing.keeper,))
         self.tracing.keeper.note_exemplar = self._note_exemplar
+        self.tracing.keeper.note_sampled = metrics.note_sampled
         self.run_sinks: tuple[CallSink, ...] = (self.tracing.keeper, RunCounter(sources.jobs))
         """Who is told of runs of jobs that end."""
         self.desk = TallyDesk(answers, self._peers)
@@ -93,11 +93,7 @@ class CallCounting:
         sources = LevelSources(counted=self.desk, named=named, last_told=partial(last_levels, told))
         return LevelWatch(sources, log, partial(notify_webhooks, hooks))
 
-    def _note_exemplar(self, kept: AnyKept) -> None:
-        if isinstance(kept, SampledRecord):
-            times = kept.times
-            self.metrics.note_sampled(times.total_ms, times.id, times.arrived_ns / 1e9 + times.total_ms / 1000)
-            return
+    def _note_exemplar(self, kept: KeptCall) -> None:
         ended_at = kept.arrived_ns / 1e9 + kept.total_ms / 1000
         self.metrics.note_exemplar(kept.total_ms, kept.trace_id, ended_at, failed=bool(kept.code))
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledSheet, SampledTimes
 from pilotlight_core.model.tracing.trace_context import own_trace_id
+from pilotlight_gateway.traces.open_sheet import KnownKind, OpenSheet
 
 AT_NS = 1_800_000_000 * 10**9
 CALL_ID = new_call_id("local", 1, 1_800_000_000.0)
@@ -49,3 +50,19 @@ def sampled_call(
         "priority": "standard", "threshold": "fd7", "slow_ms": 300.0, "container": "c1", "node": "n1", "batch_size": 4,
     }  # fmt: skip
     return SampledRecord(SampledKind(**fields | kind), SampledTimes(id, AT_NS, total_ms, *stages, 2, mates))
+
+
+def written(sheet: OpenSheet, *calls: SampledRecord) -> OpenSheet:
+    """A sheet to which these were written as well."""
+    known: dict[SampledKind, KnownKind] = {}
+    for call in calls:
+        kind, times = call.kind, call.times
+        stages = {name: getattr(times, name) for name in STAGES if name != "respond"}
+        same = known.setdefault(kind, KnownKind(kind))
+        sheet.write(same, times.id, times.arrived_ns, times.total_ms, stages, times.ahead, times.mates)
+    return sheet
+
+
+def sheet_of(*calls: SampledRecord) -> SampledSheet:
+    """These, as they are sent."""
+    return written(OpenSheet("acme", 1), *calls).take()

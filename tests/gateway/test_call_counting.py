@@ -13,7 +13,7 @@ from pilotlight_gateway.gateway_calls import GatewayCalls
 from pilotlight_gateway.home.home import QueueLimits
 from pilotlight_gateway.metrics.gateway_metrics import GatewayMetrics
 from tests.builders.calls import prepared_call
-from tests.builders.kept import CALL_ID, sampled_call
+from tests.builders.kept import CALL_ID
 from tests.waiting import until
 
 
@@ -35,7 +35,7 @@ async def test_a_call_is_counted_kept_and_shown(bus: Bus) -> None:
     shown = ProcessMetrics(counting.collect).render("application/openmetrics-text")[0].decode()
     assert 'pilotlight_calls_total{code="no_capacity",outcome="error"} 1.0' in shown
     assert 'trace_id="' in shown
-    counting._note_exemplar(sampled_call())
+    counting.tracing.keeper.note_sampled(12.0, CALL_ID, 1.8e9)
     shown = ProcessMetrics(counting.collect).render("application/openmetrics-text")[0].decode()
     assert f'trace_id="{own_trace_id(CALL_ID)}"' in shown
     assert "pilotlight_tally_functions 1.0" in shown

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pilotlight_core.model.messages.call_messages import Grant
-from pilotlight_core.model.tracing.sampled_call import SampledKind, SampledRecord, SampledTimes
+from pilotlight_core.model.tracing.sampled_call import SampledKind
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.traces.open_sheet import KnownKind
 
 MOST_KINDS = 4_096
 
@@ -29,50 +30,29 @@ class SampledKinds:
     def __init__(self, threshold: str) -> None:
         """`threshold`: of the sampler, as `KeptCall` has it."""
         self._threshold = threshold
-        self._known: dict[tuple[str, str, str, str, str, int, bool], SampledKind] = {}
+        self._known: dict[tuple[str, str, str, str, str, int, bool], KnownKind] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def sampled(
-        self,
-        call: PreparedCall,
-        result: CallResult,
-        stages: dict[str, float],
-        total_ms: float,
-        slow_ms: float,
-        ended_ns: int,
-    ) -> SampledRecord:
-        """A call that `is_ordinary`, as it is kept."""
+    def of(self, call: PreparedCall, result: CallResult, slow_ms: float) -> KnownKind:
+        """That of a call that `is_ordinary`."""
         grant, spent = result.grant, result.spent
         assert grant is not None  # noqa: S101 - or it is not ordinary
         size = 0 if spent is None else spent.batch_size
         key = call.version.id, grant.container, call.tenant, call.method.name, call.priority, size, call.stream
-        kind = self._known.get(key)
-        if kind is None or kind.slow_ms != slow_ms:
-            kind = self._learn(key, call, grant, slow_ms)
-        times = SampledTimes(
-            call.call_id,
-            ended_ns - int(total_ms * 1e6),
-            total_ms,
-            stages["gateway"],
-            stages["queue"],
-            stages["start"],
-            stages["transport"],
-            stages["batch_wait"],
-            stages["execute"],
-            grant.ahead,
-            result.mates,
-        )
-        return SampledRecord(kind, times)
+        known = self._known.get(key)
+        if known is None or known.slow_ms != slow_ms:
+            return self._learn(key, call, grant, slow_ms)
+        return known
 
     def _learn(
         self, key: tuple[str, str, str, str, str, int, bool], call: PreparedCall, grant: Grant, slow_ms: float
-    ) -> SampledKind:
+    ) -> KnownKind:
         if len(self._known) >= MOST_KINDS:
             self._known.clear()
         version, container, tenant, method, priority, size, stream = key
-        made = SampledKind(
+        kind = SampledKind(
             tenant=tenant,
             function=call.function,
             ref=call.version.ref,
@@ -86,5 +66,5 @@ class SampledKinds:
             batch_size=size,
             stream=stream,
         )
-        self._known[key] = made
+        made = self._known[key] = KnownKind(kind)
         return made

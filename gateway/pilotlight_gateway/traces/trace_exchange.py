@@ -9,14 +9,13 @@ from contextlib import asynccontextmanager
 from itertools import islice
 
 import structlog
+from msgspec import structs
 
 from pilotlight_core.bus import Bus, BusError, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledKind, SampledRecord, SampledTimes
-from pilotlight_gateway.traces.kept_calls import AnyKept
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
 
 SEND_EVERY_S = 2.0
@@ -100,21 +99,21 @@ class TraceExchange:
 
     def _send(self) -> bool:
         """Send the oldest; whether there may be more."""
-        calls = self._keeper.take_unsent(MOST_OF_BATCH)
-        try:
-            if calls:
-                self._send_batch(calls)
-        except BusError as error:  # they are told of here all the same
-            log.debug("kept calls were not sent", calls=len(calls), error=str(error))
+        batch = self._keeper.take_unsent(MOST_OF_BATCH)
+        if batch is None:
             return False
-        return len(calls) == MOST_OF_BATCH
+        try:
+            self._send_batch(batch)
+        except BusError as error:  # they are told of here all the same
+            log.debug("kept calls were not sent", calls=len(batch.calls), sheets=len(batch.sheets), error=str(error))
+            return False
+        return True
 
-    def _send_batch(self, calls: tuple[AnyKept, ...]) -> None:
+    def _send_batch(self, batch: TraceBatch) -> None:
         """In as many messages as it takes: what functions and nodes name of a call may be long."""
-        half = len(calls) // 2
-        if calls and not self._fits(subjects.traces(self._region), batch_of(calls, self._gateway)):
-            self._send_batch(calls[:half])
-            self._send_batch(calls[half:] if half else ())
+        if not self._fits(subjects.traces(self._region), batch):
+            for part in halves(batch):
+                self._send_batch(part)
 
     def _fits(self, subject: str, message: Message) -> bool:
         """Whether a message was sent, since it is not too large for the bus. Raises BusError."""
@@ -125,20 +124,18 @@ class TraceExchange:
         return True
 
 
-def batch_of(calls: Iterable[AnyKept], gateway: str) -> TraceBatch:
-    """A message with these: sampled ones by what they have in common, which stands there once."""
-    whole: list[KeptCall] = []
-    groups: dict[int, tuple[SampledKind, list[SampledTimes]]] = {}
-    for call in calls:
-        if isinstance(call, SampledRecord):
-            kind = call.kind
-            if (group := groups.get(id(kind))) is None:
-                group = groups[id(kind)] = (kind, [])
-            group[1].append(call.times)
-        else:
-            whole.append(call)
-    sampled = tuple([SampledGroup(kind, tuple(times)) for kind, times in groups.values()])
-    return TraceBatch(gateway=gateway, calls=tuple(whole), sampled=sampled)
+def halves(batch: TraceBatch) -> list[TraceBatch]:
+    """The parts of a message that is too large; none: of one call, or of one sheet, there are none."""
+    middle, among = len(batch.calls) // 2, len(batch.sheets) // 2
+    if batch.calls and batch.sheets:
+        return [structs.replace(batch, sheets=()), structs.replace(batch, calls=())]
+    if middle:
+        return [structs.replace(batch, calls=batch.calls[:middle]), structs.replace(batch, calls=batch.calls[middle:])]
+    if among:
+        return [
+            structs.replace(batch, sheets=batch.sheets[:among]), structs.replace(batch, sheets=batch.sheets[among:]),
+        ]  # fmt: skip
+    return []
 
 
 def kept_of(keeper: TraceKeeper, asked: AskKept) -> list[KeptCall]:

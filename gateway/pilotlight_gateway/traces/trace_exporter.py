@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote, urlsplit
 
 import structlog
@@ -23,7 +23,8 @@ from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
 from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_core.model.tracing.packed_calls import packed_group
+from pilotlight_core.model.tracing.sampled_call import SampledSheet
 from pilotlight_gateway.traces.otlp_encoding import rejected_spans, request_of
 from pilotlight_gateway.traces.sampled_encoding import SpanForms
 from pilotlight_gateway.traces.span_tree import AttributeValue
@@ -32,8 +33,8 @@ PATH = "/v1/traces"
 MOST_WAITING = 8_192
 """Calls that wait for the collector."""
 AT_ONCE, WHOLE = 512, 8
-"""Calls of one request: about 700 kB, where collectors take some MB. A whole one, of which more is told, counts as
-eight."""
+"""Calls of one request, but for the rest of its last sheet: about 700 kB, where collectors take some MB. A whole
+one, of which more is told, counts as eight."""
 GATHERED_S = 0.1
 """Requests are as large as they may be, since each costs as much as some hundred calls: what a gateway tells comes in
 several messages."""
@@ -46,6 +47,13 @@ SAID_EVERY = 100
 """Failures between two lines in the log."""
 
 log = structlog.get_logger(__name__)
+
+ToExport = KeptCall | SampledSheet
+
+
+def calls_of(those: Iterable[ToExport]) -> int:
+    """How many calls these are."""
+    return sum([each.count if isinstance(each, SampledSheet) else 1 for each in those])
 
 
 def endpoint_of(url: str) -> str:
@@ -85,7 +93,8 @@ class TraceExporter:
         self._headers = {**headers, "content-type": "application/x-protobuf"}
         self._region = region
         self._client = HttpClient(connections=1, ca_file=ca_file, timeout=ANSWER_S, follow_redirects=False)
-        self._waiting: deque[KeptCall | SampledRecord] = deque()
+        self._waiting: deque[ToExport] = deque()
+        self._calls_waiting = 0
         self._forms = SpanForms()
         self._has_some = asyncio.Event()
         self._counts = Counter[str]()
@@ -101,16 +110,17 @@ class TraceExporter:
         text = "Kept calls that were exported as traces, and those that were not: the collector refused them, or did "
         counts = {name: self._counts[name] for name in ("exported", "refused", "unreachable", "crowded")}
         yield counter_by("pilotlight_traces", f"{text}not answer, or too many waited for it.", "result", counts)
-        yield gauge("pilotlight_traces_waiting", "Kept calls that wait to be exported.", len(self._waiting))
+        yield gauge("pilotlight_traces_waiting", "Kept calls that wait to be exported.", self._calls_waiting)
 
     def take(self, batch: TraceBatch) -> None:
         """Export these calls, in their turn."""
-        self._waiting.extend(batch.calls)
-        for group in batch.sampled:
-            self._waiting.extend([SampledRecord(group.kind, times) for times in group.calls])
-        while len(self._waiting) > MOST_WAITING:
-            self._waiting.popleft()
-            self._counts["crowded"] += 1
+        told: list[ToExport] = [*batch.calls, *batch.sheets, *map(packed_group, batch.sampled)]
+        self._waiting.extend(told)
+        self._calls_waiting += calls_of(told)
+        while self._calls_waiting > MOST_WAITING:
+            dropped = calls_of((self._waiting.popleft(),))
+            self._calls_waiting -= dropped
+            self._counts["crowded"] += dropped
         self._has_some.set()
 
     async def export_until_cancelled(self, _: Lease) -> None:
@@ -123,21 +133,22 @@ class TraceExporter:
                     await self._export(self._next_calls())
                 self._has_some.clear()
 
-    def _next_calls(self) -> list[KeptCall | SampledRecord]:
+    def _next_calls(self) -> list[ToExport]:
         """Those of the next request."""
-        taken: list[KeptCall | SampledRecord] = []
+        taken: list[ToExport] = []
         room = AT_ONCE
         while self._waiting and room > 0:
-            call = self._waiting.popleft()
-            room -= 1 if isinstance(call, SampledRecord) else WHOLE
-            taken.append(call)
+            first = self._waiting.popleft()
+            room -= first.count if isinstance(first, SampledSheet) else WHOLE
+            taken.append(first)
+        self._calls_waiting -= calls_of(taken)
         return taken
 
     def _on_batch(self, _: str, message: object, __: str) -> None:
         if isinstance(message, TraceBatch):
             self.take(message)
 
-    async def _export(self, calls: list[KeptCall | SampledRecord]) -> None:
+    async def _export(self, calls: list[ToExport]) -> None:
         body = await asyncio.to_thread(self._body_of, calls)
         result = "unreachable"
         for number in range(TRIES):
@@ -147,7 +158,7 @@ class TraceExporter:
             result, again = await self._post(body)
             if not again:
                 break
-        self._counts[result] += len(calls)
+        self._counts[result] += calls_of(calls)
 
     async def _post(self, body: bytes) -> tuple[str, bool]:
         """What became of a request, and whether to repeat it."""
@@ -169,7 +180,7 @@ class TraceExporter:
             self._log_trouble("the collector has not taken all spans", rejected=rejected)
         return "exported", False
 
-    def _body_of(self, calls: list[KeptCall | SampledRecord]) -> bytes:
+    def _body_of(self, calls: list[ToExport]) -> bytes:
         return request_of(self._forms.messages(calls), self._resource)
 
     def _log_trouble(self, what: str, **more: object) -> None:

@@ -22,6 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from pilotlight_core.model.errors import PilotlightError, TooMuch, Unavailable
 from pilotlight_core.model.limits import ReachedLimit
+from pilotlight_core.model.messages.scheduling import TraceBatch
 from pilotlight_core.model.spec import VersionRecord
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import (
@@ -33,13 +34,15 @@ from pilotlight_core.model.tracing.kept_call import (
     KeptCall,
     KeptWhy,
 )
+from pilotlight_core.model.tracing.sampled_call import SampledSheet
 from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
 from pilotlight_gateway.traces.keep_rates import ASKED_PER_S, FAILED_PER_S, KeepRate
-from pilotlight_gateway.traces.kept_calls import AnyKept, KeptCalls
+from pilotlight_gateway.traces.kept_calls import KeptCalls
+from pilotlight_gateway.traces.open_sheet import OpenSheet
 from pilotlight_gateway.traces.sampled_kinds import SampledKinds, is_ordinary
 
 SLOW_MS = 10_000.0
@@ -98,9 +101,13 @@ class TraceKeeper:
         self.calls = KeptCalls(gateway=gateway)
         self.tell_slow: Callable[[KeptCall], None] = lambda _: None
         """For the log."""
-        self.note_exemplar: Callable[[AnyKept], None] = lambda _: None
+        self.note_exemplar: Callable[[KeptCall], None] = lambda _: None
         """For the histograms of durations."""
-        self._unsent: deque[AnyKept] = deque()
+        self.note_sampled: Callable[[float, str, float], None] = lambda _ms, _id, _at: None
+        """The same of an ordinary one: how long it took, its id, and the unix second in which it ended."""
+        self._unsent: deque[KeptCall | OpenSheet] = deque()
+        """A sheet stands where the first of its calls does that nobody has taken."""
+        self._unsent_count = self._sampled_count = 0
         self._counts = Counter[KeptWhy]()
         self._left_out = Counter[str]()
 
@@ -114,7 +121,7 @@ class TraceKeeper:
         slow_ms = self._slow_of(call)
         # And of nearly every one that is kept this.
         if call.traceparent == SAMPLED_HERE and total_ms < slow_ms and is_ordinary(call, result, stages):
-            self._hold(self._kinds.sampled(call, result, stages, total_ms, slow_ms, self._wall_ns()))
+            self._hold_sampled(call, result, stages, total_ms, slow_ms)
             return
         if (why := self._why(call, slow=total_ms >= slow_ms)) is not None:
             self._keep(_ended_well(self._begin(call, why, total_ms, slow_ms), result, stages))
@@ -142,11 +149,11 @@ class TraceKeeper:
         if not tenant or code in NOT_KEPT_CODES:
             return
         limits, retry_after = _limits_of(error), max(0.0, error.retry_after or 0.0)
-        known = self.calls.find(tenant, ask.call_id) if ask.call_id else None
+        known = self.calls.find_whole(tenant, ask.call_id) if ask.call_id else None
         if known is not None:
             if known.code == code and (limits or retry_after):
                 self._replace(known, structs.replace(known, limits=limits, retry_after=retry_after))
-        elif self._takes_failure(tenant):
+        elif self._takes_failure(tenant) and not (ask.call_id and self.calls.find(tenant, ask.call_id)):
             name, called = ask.call_id or ask.request_id, ask.called
             self._keep(
                 KeptCall(
@@ -170,22 +177,33 @@ class TraceKeeper:
 
     # -- what is told --------------------------------------------------------------------------------------------
 
-    def take_unsent(self, most: int) -> tuple[AnyKept, ...]:
-        """What was kept since it was last taken, the oldest first."""
-        unsent = self._unsent
-        return tuple([unsent.popleft() for _ in range(min(most, len(unsent)))])
+    def take_unsent(self, most: int) -> TraceBatch | None:
+        """What was kept since it was last taken, the oldest first; None: nothing. `most`: no less than of a sheet."""
+        whole: list[KeptCall] = []
+        sheets: list[SampledSheet] = []
+        left = most
+        while self._unsent and (count := _count_of(self._unsent[0])) <= left:
+            left -= count
+            first = self._unsent.popleft()
+            if isinstance(first, OpenSheet):
+                sheets.append(first.take())
+            else:
+                whole.append(first)
+        self._unsent_count -= most - left
+        return TraceBatch(gateway=self._gateway, calls=tuple(whole), sheets=tuple(sheets)) if left < most else None
 
     def forget_erased(self, key: str, record: object) -> None:
         """A record of the registry has changed: of a tenant that is erased nothing stays."""
         if key.startswith("tenant.") and isinstance(record, TenantRecord) and record.erased_at:
             self.calls.forget(record.name)
-            self._unsent = deque([call for call in self._unsent if call.tenant != record.name])
+            self._unsent = deque([each for each in self._unsent if each.tenant != record.name])
+            self._unsent_count = sum([_count_of(each) for each in self._unsent])
 
     def collect(self) -> Iterator[Metric]:
         """A `MetricSource`."""
         kept = CounterMetricFamily("pilotlight_calls_kept", "Calls that were kept to be told of.", labels=("kept",))
         for why in KeptWhy:
-            kept.add_metric((why.value,), self._counts[why])
+            kept.add_metric((why.value,), self._counts[why] + (self._sampled_count if why is KeptWhy.SAMPLED else 0))
         yield kept
         text = "Calls of which nothing more is told: beyond what is kept of a tenant, or sent to the duties."
         out = CounterMetricFamily("pilotlight_calls_not_kept", text, labels=("why",))
@@ -261,19 +279,46 @@ class TraceKeeper:
             self.tell_slow(call)
         self._hold(call)
 
-    def _hold(self, call: AnyKept) -> None:
+    def _hold(self, call: KeptCall) -> None:
         self._counts[call.kept] += 1
         self.note_exemplar(call)
         self.calls.add(call)
         self._unsent.append(call)
-        if len(self._unsent) > MOST_UNSENT:
-            self._unsent.popleft()
-            self._left_out["unsent"] += 1
+        self._count_unsent()
+
+    def _hold_sampled(
+        self, call: PreparedCall, result: CallResult, stages: dict[str, float], total_ms: float, slow_ms: float
+    ) -> None:
+        grant, ended_ns, call_id = result.grant, self._wall_ns(), call.call_id
+        assert grant is not None  # noqa: S101 - or it is not ordinary
+        known, sheet = self._kinds.of(call, result, slow_ms), self.calls.sheet_of(call.tenant)
+        if not sheet.unsent:
+            self._unsent.append(sheet)
+        arrived_ns = ended_ns - int(total_ms * 1e6)
+        sheet.write(known, call_id, arrived_ns, total_ms, stages, grant.ahead, result.mates)
+        self.calls.count(call.tenant)
+        self._sampled_count += 1
+        self.note_sampled(total_ms, call_id, ended_ns / 1e9)
+        self._count_unsent()
+
+    def _count_unsent(self) -> None:
+        self._unsent_count += 1
+        if self._unsent_count > MOST_UNSENT:
+            first = self._unsent.popleft()
+            count = _count_of(first)
+            if isinstance(first, OpenSheet):
+                first.take()
+            self._unsent_count -= count
+            self._left_out["unsent"] += count
 
     def _replace(self, known: KeptCall, by: KeptCall) -> None:
         self.calls.add(by)
         if self._unsent and self._unsent[-1] is known:
             self._unsent[-1] = by
+
+
+def _count_of(unsent: KeptCall | OpenSheet) -> int:
+    return unsent.unsent if isinstance(unsent, OpenSheet) else 1
 
 
 def _ended_well(begun: KeptCall, result: CallResult, stages: dict[str, float]) -> KeptCall:

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from pilotlight_core.model.tracing.sampled_call import SampledRecord, SampledSheet
 from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, context_within
 from pilotlight_gateway.traces.otlp_encoding import request_of
 from pilotlight_gateway.traces.sampled_encoding import MOST_FORMS, MOST_LENGTHS, SpanForm, SpanForms
-from tests.builders.kept import AT_NS, CALL_ID, kept_call, sampled_call
+from tests.builders.kept import AT_NS, CALL_ID, kept_call, sampled_call, sheet_of
 
 ms = st.sampled_from([0.0, 1e-7, 0.001]) | st.floats(0.0, 1e6)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
@@ -21,9 +22,10 @@ MATES = (context_within("call_1", "").header, context_within("call_2", SAMPLED_H
 """The last ones no honest node tells."""
 
 
-def read(*calls: Any) -> list[Any]:
-    """The spans of a request."""
-    body = request_of(SpanForms().messages(calls), {"service.name": "pilotlight"})
+def read(*told: Any) -> list[Any]:
+    """The spans of a request: a sampled call has a sheet of its own."""
+    each = [sheet_of(one) if isinstance(one, SampledRecord) else one for one in told]
+    body = request_of(SpanForms().messages(each), {"service.name": "pilotlight"})
     return list(ExportTraceServiceRequest.FromString(body).resource_spans[0].scope_spans[0].spans)
 
 
@@ -62,7 +64,8 @@ def test_a_call_is_a_root_and_its_stages_which_sum_to_it() -> None:
 
 def test_calls_of_several_kinds_and_whole_ones_stand_beside_each_other() -> None:
     """In their order."""
-    spans = read(sampled_call(), sampled_call(function="acme:shop.other"), kept_call(), sampled_call(id="call_4"))
+    first, other = sampled_call(), sampled_call(function="acme:shop.other", id="call_2", mates=MATES[:2])
+    spans = read(sheet_of(first, other), kept_call(), sampled_call(id="call_4"))
     assert [span.name for span in spans if not span.parent_span_id] == [
         "shop.rank", "shop.other", "shop.rank", "shop.rank",
     ]  # fmt: skip
@@ -72,7 +75,7 @@ def test_what_is_remembered_of_kinds_is_bounded() -> None:
     """And of the lengths of ids, which a gateway may send as it likes."""
     forms = SpanForms()
     for number in range(MOST_FORMS + 5):
-        forms.messages([sampled_call(container=f"c{number}")])
+        forms.messages([sheet_of(sampled_call(container=f"c{number}"))])
     assert 0 < len(forms) <= MOST_FORMS
     form = SpanForm(sampled_call().kind)
     for length in range(MOST_LENGTHS * 3):
@@ -84,5 +87,19 @@ def test_a_form_is_made_once_for_a_kind() -> None:
     """Also where it comes in another message, as another object."""
     forms = SpanForms()
     for _ in range(3):
-        forms.messages([sampled_call(), sampled_call(id="call_2")])
+        forms.messages([sheet_of(sampled_call(), sampled_call(id="call_2"))])
     assert len(forms) == 1
+
+
+def test_a_sheet_that_is_none_is_left_out_whole() -> None:
+    """Cut off, of a kind that it does not have, or with times and an id that cannot be: the others go out."""
+    good = sheet_of(sampled_call(), sampled_call(id="call_2"))
+    records = good.records
+    for bad in (
+        records[:-1],
+        records[: len(records) // 2 + 20],
+        b"\x09" + records[1:],
+        records[:24] + b"\xff" * 8 + records[32:],
+        records[:-1] + b"\xff",
+    ):
+        assert read(SampledSheet(good.kinds, good.count, bad), good) == read(good)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pilotlight_core.model.spec import SLO
-from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_core.model.tracing.sampled_call import SampledKind
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.traces.sampled_kinds import MOST_KINDS, SampledKinds, is_ordinary
 from tests.builders.calls import grant, prepared_call
@@ -15,18 +15,18 @@ from tests.builders.specs import function_spec, method, version_record
 VERSION = version_record(function_spec("rank", method(), slo=SLO(p95_ms=300.0)), app="shop")
 
 
-def kept(kinds: SampledKinds, *, slow_ms: float = 300.0, container: str = "c1", **more: Any) -> SampledRecord:
-    """An ordinary call, as it is kept."""
+def kept(kinds: SampledKinds, *, slow_ms: float = 300.0, container: str = "c1", **more: Any) -> SampledKind:
+    """That of an ordinary call, as it is kept."""
     result = CallResult(output=b"secret", stages=STAGES, grant=grant(1, container=container))
-    return kinds.sampled(prepared_call("a", version=VERSION, **more), result, STAGES, 10.0, slow_ms, 10**18)
+    return kinds.of(prepared_call("a", version=VERSION, **more), result, slow_ms).kind
 
 
 def test_calls_of_a_container_have_what_they_share_once() -> None:
     """Of another tenant, or where a call counts as slow otherwise, it is another one."""
     kinds = SampledKinds("fd7")
-    assert kept(kinds).kind is kept(kinds).kind
+    assert kept(kinds) is kept(kinds)
     others = [kept(kinds, tenant="other"), kept(kinds, slow_ms=60.0), kept(kinds, container="c2"), kept(kinds)]
-    assert len({each.kind for each in others}) == 4
+    assert len(set(others)) == 4
 
 
 def test_what_is_remembered_is_bounded() -> None:

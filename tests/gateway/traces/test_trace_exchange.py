@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
 from pilotlight_core.bus import Bus, BusDown, MessageTooLarge
 from pilotlight_core.model import subjects
 from pilotlight_core.model.ids import token
 from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, AskKept, KeptTold, TraceBatch
 from pilotlight_core.model.messages.wire import encode
-from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledRecord
+from pilotlight_core.model.spec import SLO
+from pilotlight_core.model.tracing.packed_calls import unpacked
+from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED
-from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, batch_of, kept_of
+from pilotlight_gateway.calls.call_port import CallResult
+from pilotlight_gateway.traces.trace_exchange import MOST_ASKED, TraceExchange, kept_of
 from pilotlight_gateway.traces.trace_keeper import TraceKeeper
-from tests.builders.kept import kept_call, sampled_call
+from tests.builders.calls import grant, prepared_call
+from tests.builders.kept import STAGES, kept_call
+from tests.builders.specs import function_spec, method, version_record
 
 
 def keeping(*ids: str, **more: str) -> TraceKeeper:
     """A gateway that keeps calls of these ids, the last of them the newest."""
-    keeper = TraceKeeper(UNSAMPLED)
+    keeper = TraceKeeper(UNSAMPLED, gateway="g1")
     for at, call_id in enumerate(ids):
         keeper.calls.add(kept_call(id=call_id, arrived_ns=at, **more))
     return keeper
@@ -68,7 +73,7 @@ async def test_what_another_gateway_says_of_other_tenants_is_not_shown(bus: Bus)
 async def test_what_is_kept_goes_to_the_duties(bus: Bus) -> None:
     """The rest at the end."""
     region, got = token(8), asyncio.Queue[object]()
-    keeper = TraceKeeper(UNSAMPLED)
+    keeper = keeping()
 
     async with bus.listening({subjects.traces(region): lambda _, message, __: got.put_nowait(message)}):
         async with exchange(bus, keeper, region, "g1").running():
@@ -77,26 +82,35 @@ async def test_what_is_kept_goes_to_the_duties(bus: Bus) -> None:
             assert await got.get() == TraceBatch(gateway="g1", calls=(kept_call(),))
 
 
+def ordinary(keeper: TraceKeeper, *ids: str, **result: Any) -> None:
+    """Calls that end well, and are kept since they are sampled."""
+    version = version_record(function_spec("rank", method(), slo=SLO(p95_ms=300.0)), app="shop")
+    for call_id in ids:
+        call = prepared_call(call_id, version=version, traceparent=SAMPLED_HERE)
+        ended = CallResult(output=b"", stages=STAGES, grant=grant(1), **result)
+        keeper.call_ended(call, ended, STAGES, 10.0)
+
+
 def test_ordinary_calls_go_by_what_they_have_in_common() -> None:
     """Which stands in the message once, beside the whole ones; the answer to who asks has them whole."""
-    first, second, other = sampled_call(), sampled_call(id="call_2"), sampled_call(id="call_3", container="c2")
-    second = SampledRecord(first.kind, second.times)
-    assert batch_of((first, kept_call(), other, second), "g1") == TraceBatch(
-        gateway="g1", calls=(kept_call(),),
-        sampled=(SampledGroup(first.kind, (first.times, second.times)), SampledGroup(other.kind, (other.times,))),
-    )  # fmt: skip
     keeper = keeping()
-    keeper._hold(first)
-    assert kept_of(keeper, AskKept(tenant="acme", function="acme:shop.rank", kept="sampled")) == [first.whole("")]
-    assert kept_of(keeper, AskKept(tenant="acme", call_id=first.id)) == [first.whole("")]
+    ordinary(keeper, "call_1")
+    keeper._keep(kept_call())
+    ordinary(keeper, "call_2")
+    batch = keeper.take_unsent(MOST_OF_BATCH)
+    assert batch is not None
+    (sheet,) = batch.sheets
+    told = [each.whole("g1") for each in unpacked(sheet.kinds, sheet.records)]
+    assert (batch.calls, len(sheet.kinds), [each.id for each in told]) == ((kept_call(),), 1, ["call_1", "call_2"])
+    assert kept_of(keeper, AskKept(tenant="acme", kept="sampled")) == told[::-1]
+    assert kept_of(keeper, AskKept(tenant="acme", call_id="call_1")) == told[:1]
     assert kept_of(keeper, AskKept(tenant="acme", function="acme:shop.other")) == []
 
 
 async def test_all_that_waits_is_sent_and_a_bus_that_is_down_costs_one_message() -> None:
     """Some thousand calls a second may be kept."""
     keeper, bus = keeping(), SmallBus(2**20)
-    for number in range(3 * MOST_OF_BATCH):
-        keeper._hold(sampled_call(id=f"call_{number}"))
+    ordinary(keeper, *[f"call_{number}" for number in range(3 * MOST_OF_BATCH)])
     one = TraceExchange(cast("Bus", bus), keeper, lambda: (), region="r", gateway="g")
     bus.is_down = True
     assert not one._send()
@@ -104,7 +118,7 @@ async def test_all_that_waits_is_sent_and_a_bus_that_is_down_costs_one_message()
     more = [one._send() for _ in range(3)]
     assert more == [True, True, False]
     batches = [batch for batch in bus.sent if isinstance(batch, TraceBatch)]
-    assert sum([len(group.calls) for batch in batches for group in batch.sampled]) == 2 * MOST_OF_BATCH
+    assert sum([sheet.count for batch in batches for sheet in batch.sheets]) == 2 * MOST_OF_BATCH
 
 
 def test_an_answer_has_what_was_asked_for() -> None:
@@ -161,3 +175,19 @@ def test_what_functions_name_makes_no_message_that_is_too_large() -> None:
     bus.sent.clear()
     one._send()
     assert [call.id for batch in bus.sent for call in batch.calls] == ["call_3"]
+
+
+def test_nor_does_what_nodes_say_of_batches() -> None:
+    """A sheet is full before it is too large for a message; one that is all the same is not sent, and harms none."""
+    keeper, bus = keeping(), SmallBus(100_000)
+    ordinary(keeper, *[f"call_{number}" for number in range(200)], mates=("x" * 64,) * 32)
+    one = TraceExchange(cast("Bus", bus), keeper, lambda: (), region="r", gateway="g")
+    assert one._send()
+    assert sum([sheet.count for batch in bus.sent if isinstance(batch, TraceBatch) for sheet in batch.sheets]) == 200
+    ordinary(keeper, "call_x", mates=("x" * 64,) * 32)
+    keeper._keep(kept_call())
+    bus.most, bus.sent = 1_000, []
+    assert one._send()
+    assert [(batch.calls, batch.sheets) for batch in bus.sent if isinstance(batch, TraceBatch)] == [
+        ((kept_call(),), ())
+    ]

@@ -11,11 +11,12 @@ import pytest
 from pilotlight_core.bus import Bus
 from pilotlight_core.model import subjects
 from pilotlight_core.model.errors import BadInput
-from pilotlight_core.model.ids import token
+from pilotlight_core.model.ids import new_call_id, token
 from pilotlight_core.model.messages.scheduling import TraceBatch
+from pilotlight_core.model.tracing.sampled_call import SampledGroup
 from pilotlight_gateway.traces import trace_exporter as room
-from pilotlight_gateway.traces.trace_exporter import MOST_WAITING, TraceExporter, endpoint_of, headers_of
-from tests.builders.kept import CALL_ID, kept_call
+from pilotlight_gateway.traces.trace_exporter import MOST_WAITING, TraceExporter, calls_of, endpoint_of, headers_of
+from tests.builders.kept import CALL_ID, kept_call, sampled_call, sheet_of
 from tests.system.support.trace_collector import TraceCollector, trace_collector
 from tests.waiting import until
 
@@ -114,3 +115,23 @@ async def test_what_waits_is_bounded(bus: Bus) -> None:
         exporter.take(TraceBatch(gateway="g1", calls=(kept_call(),) * 200))
     assert counted(exporter)["waiting"] == MOST_WAITING
     assert counted(exporter)["crowded"] == 8
+
+
+async def test_sampled_calls_arrive_whichever_release_sent_them(bus: Bus, collector: TraceCollector) -> None:
+    """And count as many as they are."""
+    one, other = sampled_call(), sampled_call(id=new_call_id("local", 1, 1_800_000_001.0))
+    async with exporting(bus, collector.url, token(8)) as exporter:
+        former = (SampledGroup(other.kind, (other.times,)),)
+        exporter.take(TraceBatch(gateway="g1", sampled=former, sheets=(sheet_of(one, one),)))
+        await until(lambda: counted(exporter) == {"exported": 3})
+    assert [root is not None for root in map(collector.root_of, (one.id, other.id))] == [True, True]
+
+
+async def test_what_waits_in_sheets_is_bounded_too(bus: Bus) -> None:
+    """The oldest sheets go."""
+    exporter = TraceExporter(bus, endpoint="http://127.0.0.1:1/v1/traces", headers={}, region="local")
+    sheet = sheet_of(*[sampled_call()] * 100)
+    exporter.take(TraceBatch(gateway="g1", sheets=(sheet,) * 90))
+    assert counted(exporter) == {"waiting": 8_100, "crowded": 900}
+    assert [calls_of(exporter._next_calls()) for _ in range(2)] == [600, 600]
+    assert counted(exporter)["waiting"] == 6_900

@@ -11,16 +11,19 @@ from pilotlight_core.model.errors import BadInput, NotFound, TooMuch, Unauthenti
 from pilotlight_core.model.ids import new_call_id
 from pilotlight_core.model.limits import ReachedLimit
 from pilotlight_core.model.messages.call_messages import Spent
+from pilotlight_core.model.messages.scheduling import MOST_OF_BATCH, TraceBatch
 from pilotlight_core.model.spec import SLO
 from pilotlight_core.model.tenancy import TenantRecord
 from pilotlight_core.model.tracing.kept_call import CallTrigger, KeptAttempt, KeptCall, KeptWhy
-from pilotlight_core.model.tracing.sampled_call import SampledRecord
+from pilotlight_core.model.tracing.packed_calls import unpacked
+from pilotlight_core.model.tracing.sampled_call import MOST_OF_SHEET
 from pilotlight_core.model.tracing.trace_context import SAMPLED_HERE, own_trace_id, parse_traceparent
 from pilotlight_core.model.tracing.trace_sampling import UNSAMPLED, TraceSampler
 from pilotlight_gateway.calls.call_port import CallResult
 from pilotlight_gateway.calls.call_sink import FailedCall
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.traces.trace_keeper import SLOW_MS, RefusedAsk, TraceKeeper
+from pilotlight_gateway.traces.kept_calls import MOST_KEPT
+from pilotlight_gateway.traces.trace_keeper import MOST_UNSENT, SLOW_MS, RefusedAsk, TraceKeeper
 from tests.builders.calls import grant, prepared_call
 from tests.builders.specs import function_spec, method, version_record
 
@@ -66,14 +69,19 @@ def ended(kept_by: TraceKeeper, one: PreparedCall, total_ms: float = 10.0, **mor
 
 def whole_ones(kept_by: TraceKeeper) -> list[KeptCall]:
     """What is to be sent, but for ordinary calls."""
-    return [each for each in kept_by.take_unsent(10) if isinstance(each, KeptCall)]
+    return list(taken(kept_by).calls)
+
+
+def taken(kept_by: TraceKeeper, most: int = MOST_OF_BATCH) -> TraceBatch:
+    """What is to be sent."""
+    return kept_by.take_unsent(most) or TraceBatch(gateway="gw1")
 
 
 def test_an_ordinary_call_is_not_kept() -> None:
     """Nor a second one, of whose version more is known by then."""
     kept_by = keeper()
     assert [ended(kept_by, call()) for _ in range(2)] == [None, None]
-    assert (len(kept_by.calls), kept_by.take_unsent(10)) == (0, ())
+    assert (len(kept_by.calls), kept_by.take_unsent(10)) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,9 @@ def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
     whole = ended(keeper(1.0), one, spent=spent, mates=(LAST,), units={"images": 1})
     assert whole is not None
     assert small == msgspec.structs.replace(whole, units={})
-    assert [type(each) for each in kept_by.take_unsent(9)] == [SampledRecord]
+    sent = taken(kept_by)
+    (sheet,) = sent.sheets
+    assert (sent.calls, [each.whole("gw1") for each in unpacked(sheet.kinds, sheet.records)]) == ((), [small])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +169,8 @@ def test_an_ordinary_sampled_call_is_kept_by_little_and_told_of_whole() -> None:
 def test_what_is_more_than_ordinary_is_kept_whole(more: dict[str, Any], course: dict[str, Any]) -> None:
     kept_by = keeper(1.0)
     ended(kept_by, call(**{"traceparent": SAMPLED_HERE} | more), **course)
-    assert [type(each) for each in kept_by.take_unsent(9)] == [KeptCall]
+    sent = taken(kept_by)
+    assert (len(sent.calls), sent.sheets) == (1, ())
 
 
 def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
@@ -172,7 +183,7 @@ def test_of_many_fast_calls_few_are_kept_and_of_slow_ones_all() -> None:
         is_slow = number % 50 == 7
         ended(kept_by, call(call_id, traceparent=one_of_a_thousand.context_of(call_id)), 301.0 if is_slow else 10.0)
         slow |= {call_id} if is_slow else set()
-    kept = {one.id: one.kept for one in kept_by.take_unsent(20_000)}
+    kept = {one.id: one.kept for one in taken(kept_by, 20_000).calls}
     assert {name for name, why in kept.items() if why is KeptWhy.SLOW} == slow
     assert sum(why is KeptWhy.SAMPLED for why in kept.values()) <= 30
 
@@ -272,9 +283,9 @@ def test_what_nobody_takes_is_bounded() -> None:
     kept_by = keeper(1.0)
     for number in range(5_000):
         ended(kept_by, call(new_call_id("local", 1, number), traceparent=TraceSampler(1.0).context_of("x")))
-    taken = kept_by.take_unsent(10_000)
-    assert len(taken) <= 4_096
-    assert len(kept_by.calls) <= 2_048
+    sent = taken(kept_by, 10_000)
+    assert MOST_UNSENT - MOST_OF_SHEET <= sum(sheet.count for sheet in sent.sheets) <= MOST_UNSENT
+    assert len(kept_by.calls) == MOST_KEPT
 
 
 def test_nothing_stays_of_an_erased_tenant() -> None:
@@ -286,5 +297,5 @@ def test_nothing_stays_of_an_erased_tenant() -> None:
     assert len(kept_by.calls) == 2
     kept_by.forget_erased("tenant.acme", TenantRecord(name="acme", created_at=1.0, erased_at=2.0))
     kept_by.forget_erased("tenant.other", None)
-    assert [call.tenant for call in kept_by.take_unsent(9)] == ["other"]
+    assert [call.tenant for call in taken(kept_by).calls] == ["other"]
     assert kept_by.calls.find("acme", "req_acme") is None

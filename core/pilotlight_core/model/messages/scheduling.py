@@ -18,7 +18,7 @@ from pilotlight_core.model.messages.call_messages import CallDescriptor, Grant, 
 from pilotlight_core.model.messages.message import Message
 from pilotlight_core.model.messages.seeing.tallies import MOST_ASKED_FUNCTIONS, MOST_TOLD, GatewayTally, ToldTally
 from pilotlight_core.model.tracing.kept_call import KeptCall
-from pilotlight_core.model.tracing.sampled_call import SampledGroup
+from pilotlight_core.model.tracing.sampled_call import SampledGroup, SampledSheet
 
 MOST_OF_BATCH = 256
 """Kept calls of one message: at a few KB each they fit one of the bus."""
@@ -312,7 +312,9 @@ class TraceBatch(Message, frozen=True, kw_only=True):
     gateway: ShortText
     calls: Annotated[tuple[KeptCall, ...], Meta(max_length=MOST_OF_BATCH)] = ()
     sampled: Annotated[tuple[SampledGroup, ...], Meta(max_length=MOST_OF_BATCH)] = ()
-    """And of ordinary ones that were sampled."""
+    """And of ordinary ones that were sampled, by a gateway of an earlier release."""
+    sheets: Annotated[tuple[SampledSheet, ...], Meta(max_length=MOST_OF_BATCH)] = ()
+    """And by one of this."""
 
 
 class AskKept(Message, frozen=True, kw_only=True):

@@ -1,8 +1,9 @@
 """A call that ended well and is kept since it was sampled: where all are, this is nearly all there is to keep.
 
 Its record is as small as it can be: what it has in common with others stands once for all of them, a `SampledKind`, and
-of the call itself there are its id and its times. It has a trace of its own, one attempt, and waited for no start of
-which steps are known; all others are whole `KeptCall`s, which this one becomes where somebody asks.
+of the call itself there are its id and its times, as bytes (`packed_calls`). It has a trace of its own, one attempt,
+and waited for no start of which steps are known; all others are whole `KeptCall`s, which this one becomes where
+somebody asks.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pilotlight_core.model.tracing.trace_context import own_trace_id
 
 MOST_OF_KIND = 256
 """In one message."""
+MOST_OF_SHEET, SHEET_BYTES = 128, 2**20
 
 
 class SampledKind(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -38,7 +40,7 @@ class SampledKind(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SampledTimes(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One call: its id, and how long it was where, in milliseconds."""
+    """One call, as it is read: its id, and how long it was where, in milliseconds."""
 
     id: ShortText
     arrived_ns: Rising
@@ -56,7 +58,7 @@ class SampledTimes(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class SampledRecord(msgspec.Struct, frozen=True, gc=False):
-    """One call, as a process holds it."""
+    """One call with all that is known of it."""
 
     kind: SampledKind
     times: SampledTimes
@@ -124,8 +126,17 @@ class SampledRecord(msgspec.Struct, frozen=True, gc=False):
         )
 
 
+class SampledSheet(msgspec.Struct, frozen=True):
+    """Sampled calls of one tenant, in a message."""
+
+    kinds: Annotated[tuple[SampledKind, ...], Meta(max_length=MOST_OF_SHEET)]
+    count: Annotated[int, Meta(ge=0, le=MOST_OF_KIND)]
+    records: Annotated[bytes, Meta(max_length=SHEET_BYTES)]
+    """As `packed_calls` writes them, the oldest first."""
+
+
 class SampledGroup(msgspec.Struct, frozen=True):
-    """Sampled calls of one kind, in a message."""
+    """Sampled calls of one kind, as gateways of earlier releases send them."""
 
     kind: SampledKind
     calls: Annotated[tuple[SampledTimes, ...], Meta(max_length=MOST_OF_KIND)]

@@ -10,7 +10,7 @@ from pilotlight_core.model.messages.wire import decode, encode
 from pilotlight_core.model.tracing.kept_call import WELL, KeptAttempt, KeptCall, KeptWhy
 from pilotlight_core.model.tracing.sampled_call import MOST_OF_KIND, SampledGroup, SampledTimes
 from pilotlight_core.model.tracing.trace_context import own_trace_id
-from tests.builders.kept import AT_NS, CALL_ID, sampled_call
+from tests.builders.kept import AT_NS, CALL_ID, sampled_call, sheet_of
 
 
 def test_it_becomes_the_record_that_others_have() -> None:
@@ -31,10 +31,15 @@ def test_it_becomes_the_record_that_others_have() -> None:
 
 
 def test_it_travels_beside_whole_ones() -> None:
-    """What several have in common once; a process that knows no such records reads the others."""
+    """What several have in common once; a process that knows no such records reads the others. Those of a gateway of
+    an earlier release too.
+    """
     one, other = sampled_call(), sampled_call(id="call_2")
-    sent = TraceBatch(gateway="g1", sampled=(SampledGroup(one.kind, (one.times, other.times)),))
-    assert decode(encode(sent)) == sent
+    former = (SampledGroup(one.kind, (one.times, other.times)),)
+    for sent in (
+        TraceBatch(gateway="g1", sampled=former), TraceBatch(gateway="g1", sheets=(sheet_of(one, other),)),
+    ):  # fmt: skip
+        assert decode(encode(sent)) == sent
 
 
 def test_what_is_beyond_its_bounds_is_refused() -> None:
