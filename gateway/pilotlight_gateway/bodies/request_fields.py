@@ -33,6 +33,7 @@ def read_fields(body: bytes, names: frozenset[str]) -> GivenFields:
         BadInput: `bad_request`: it is no JSON object.
     """
     try:
+        body.decode()  # fields that stay unread are not checked: whoever reads one later would meet what is no text
         found = msgspec.json.decode(body, type=_struct_of(names))
         known = {name: raw for name in names if is_given(raw := getattr(found, name))}
         unknown: tuple[str, ...] = ()

@@ -36,6 +36,14 @@ def test_no_object(body: bytes) -> None:
     assert refused.value.wire_code == "bad_request"
 
 
+@pytest.mark.parametrize("body", [b'{"a": "\xff"}', b'{"c": "\xff"}', b'{"a": {"\xc3": 1}}', b'{"a": "\xed\xa0\x80"}'])
+def test_a_body_that_is_no_utf8_is_refused_also_within_a_value(body: bytes) -> None:
+    """Values stay unread here, and whoever reads one later would fail as if the platform had."""
+    with pytest.raises(BadInput, match="is not JSON") as refused:
+        read_fields(body, NAMES)
+    assert refused.value.wire_code == "bad_request"
+
+
 def test_a_text_that_says_null_is_a_value() -> None:
     """Null itself is none."""
     assert is_given(msgspec.Raw(b'"null"'))
