@@ -40,7 +40,7 @@ class TenantKept:
             return known
         name = call_id.encode(errors="replace")
         for sheet in reversed(self.sheets):
-            for call in sheet.told() if sheet.may_have(name) else ():
+            for call in sheet.newest_first() if sheet.may_have(name) else ():
                 if call.times.id == call_id:
                     return call
         return None
@@ -51,7 +51,7 @@ class TenantKept:
 
     def _sampled(self) -> Iterator[AnyKept]:
         for sheet in reversed(self.sheets):
-            yield from sheet.told()
+            yield from sheet.newest_first()
 
 
 class KeptCalls:

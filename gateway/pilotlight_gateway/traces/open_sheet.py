@@ -103,8 +103,8 @@ class OpenSheet:
         end = self._gone + length_at(self.records, self._gone)
         return unpacked(self.kinds, self.records[:end], self._gone)[0]
 
-    def told(self) -> list[SampledRecord]:
-        """The calls that can be told of, the newest first."""
+    def newest_first(self) -> list[SampledRecord]:
+        """The calls that can be told of."""
         return unpacked(self.kinds, self.records, self._gone)[::-1]
 
     def may_have(self, call_id: bytes) -> bool:

@@ -23,9 +23,9 @@ def test_each_call_is_taken_once() -> None:
 def test_what_is_dropped_is_told_no_more() -> None:
     """The oldest first; what is yet to be sent is."""
     sheet = written(OpenSheet("acme", 1), FIRST, OTHER, LAST)
-    assert (sheet.oldest(), sheet.told()) == (FIRST, [LAST, OTHER, FIRST])
+    assert (sheet.oldest(), sheet.newest_first()) == (FIRST, [LAST, OTHER, FIRST])
     sheet.drop_one()
-    assert (sheet.oldest(), sheet.told(), sheet.left, sheet.unsent) == (OTHER, [LAST, OTHER], 2, 3)
+    assert (sheet.oldest(), sheet.newest_first(), sheet.left, sheet.unsent) == (OTHER, [LAST, OTHER], 2, 3)
     assert sheet.take() == sheet_of(FIRST, OTHER, LAST)
 
 
