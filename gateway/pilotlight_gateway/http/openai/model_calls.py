@@ -19,6 +19,7 @@ from pilotlight_gateway.bodies.model_readers import ModelRoute
 from pilotlight_gateway.bodies.model_request import ModelRequest, RawFields
 from pilotlight_gateway.calls.call_port import CallPort
 from pilotlight_gateway.calls.prepared_call import PreparedCall
+from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.deploys.served_models import ServedModel, ServedModels
 from pilotlight_gateway.http.calls.call_endpoint import CallEntry
 from pilotlight_gateway.http.calls.call_head import CallHead, split_headers
@@ -38,8 +39,14 @@ from pilotlight_gateway.tenancy.scheduling_class import scheduling_class_of
 TIMEOUT = b"x-stainless-read-timeout"
 """Where stock clients say how many seconds they wait for an answer."""
 TIMEOUT_SECONDS = re.compile(rb"[0-9]{1,6}([.][0-9]{1,6})?")
+INPUT = "input"
+"""The field of what a function refuses."""
 WITHIN = "input."
 """Begins the names of fields that the function's schema refuses."""
+FIELD = re.compile(r"([a-z_]+(?:[.]\w+)*): ")
+"""Begins what an engine says of a field that it refuses."""
+RENAMED = {"prompt_ids": "prompt"}
+"""What a document has by another name than the request that it was made of."""
 PRIORITY = b"pilotlight-priority"
 Fit = Callable[[MethodSpec, RawFields, str], FittedInput]
 """Which of its fields a method takes, of the model of that name."""
@@ -191,9 +198,19 @@ def _patience_ms(services: OpenAIServices, request: Request, version: VersionRec
 
 
 def of_request(error: PilotlightError) -> PilotlightError:
-    """A refusal by a function's schema as one of the request that its fields came from."""
+    """A refusal by a function, or by its schema, as one of the request that its fields came from."""
     if not isinstance(error, BadInput):
         return error
     code = "bad_request" if error.wire_code == "bad_input" else error.wire_code
-    field = str(error.more.get("field") or "").removeprefix(WITHIN)
+    field = str(error.more.get("field") or "")
+    if field == INPUT and (named := FIELD.match(error.detail)) is not None:
+        head, dot, rest = named[1].partition(".")
+        field = RENAMED.get(head, head) + dot + rest
+    else:
+        field = field.removeprefix(WITHIN)
     return BadInput(error.detail.removeprefix(WITHIN), code=code, **{**error.more, "field": field or None})
+
+
+def failure_of(error: PilotlightError, call: PreparedCall) -> PilotlightError:
+    """The error of a call that has failed, as its caller reads it here."""
+    return of_request(redact_for_caller(error, call))

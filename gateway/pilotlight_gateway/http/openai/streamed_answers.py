@@ -19,13 +19,12 @@ from pilotlight_core.model.errors import PilotlightError
 from pilotlight_gateway.calls.call_port import CallEvent, CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.event_writer import TAKEN_BYTES
 from pilotlight_gateway.http.calls.stream_money import StreamSteps
 from pilotlight_gateway.http.openai.answer_forms import StreamForm
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
 from pilotlight_gateway.http.openai.generation_chunks import read_chunk, usage_of_units
-from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices
+from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices, failure_of
 from pilotlight_gateway.http.openai.whole_answers import note_end
 from pilotlight_gateway.http.protocol.drain_gate import draining_error
 from pilotlight_gateway.http.protocol.error_dialects import Dialect
@@ -66,8 +65,8 @@ async def _answer(services: OpenAIServices, request: Request, made: ModelCall, f
         await relay(stream, request.receive, partial(_send_all, services, exchange, call, form, stream))
     except PilotlightError as error:
         if not exchange.status:
-            raise redact_for_caller(error, call) from None
-        await _fail(services, stream, form, exchange, redact_for_caller(error, call))
+            raise failure_of(error, call) from None
+        await _fail(services, stream, form, exchange, failure_of(error, call))
     except asyncio.CancelledError:
         if not exchange.status or (why := _why_ended(services, exchange)) is None:
             raise

@@ -15,13 +15,12 @@ from pilotlight_gateway.calls.call_port import CallResult, ChunkEvent
 from pilotlight_gateway.calls.call_responses import is_value
 from pilotlight_gateway.calls.collected_chunks import ANSWER_BYTES
 from pilotlight_gateway.calls.prepared_call import PreparedCall
-from pilotlight_gateway.calls.redaction import redact_for_caller
 from pilotlight_gateway.http.calls.unary_calls import unless_gone
 from pilotlight_gateway.http.openai.answer_forms import AnswerHead, Json, encode_json
 from pilotlight_gateway.http.openai.answer_headers import ignored_header, processing_header
 from pilotlight_gateway.http.openai.generated_text import GeneratedText
 from pilotlight_gateway.http.openai.generation_chunks import ChunkUsage, read_chunk, usage_of_units
-from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices
+from pilotlight_gateway.http.openai.model_calls import ModelCall, OpenAIServices, failure_of
 from pilotlight_gateway.http.protocol.http_exchange import exchange_of
 from pilotlight_gateway.http.protocol.large_answers import PIECE_BYTES, answer_in_pieces
 from pilotlight_gateway.idempotency.key_header import KEY
@@ -89,7 +88,7 @@ async def _redacted(call: PreparedCall, work: Any) -> bytes:
     try:
         done: bytes = await work()
     except PilotlightError as error:
-        raise redact_for_caller(error, call) from None
+        raise failure_of(error, call) from None
     return done
 
 
