@@ -12,6 +12,8 @@ LONGEST_PAUSE_S = 60.0
 """An API that wants more time gets a request now and then."""
 LEAST_PAUSE_S = 0.05
 """After a refusal without a time."""
+MOST_PAUSE_S = 5.0
+"""After several rounds of them: each waits four times as long as the one before, until something is answered."""
 
 
 class CapacityLimit:
@@ -24,6 +26,7 @@ class CapacityLimit:
         self._starts_slowly = True
         self._paused_until = 0.0
         self._halved_at = float("-inf")
+        self._pause_s = LEAST_PAUSE_S
 
     def room(self, at: float) -> int:
         """How many more may be sent now."""
@@ -40,15 +43,18 @@ class CapacityLimit:
     def on_answer(self) -> None:
         """One was answered."""
         self.running -= 1
+        self._pause_s = LEAST_PAUSE_S
         self.limit = min(float(self.most), self.limit + (1.0 if self._starts_slowly else 1.0 / self.limit))
 
     def on_refusal(self, sent_at: float, at: float, retry_after_s: float | None) -> None:
         """One was refused, or had no answer in time."""
         self.running -= 1
         self._starts_slowly = False
+        pause_s = LEAST_PAUSE_S if retry_after_s is None else min(max(retry_after_s, 0.0), LONGEST_PAUSE_S)
         if sent_at >= self._halved_at:
             self.limit, self._halved_at = max(1.0, self.limit / 2), at
-        pause_s = LEAST_PAUSE_S if retry_after_s is None else min(max(retry_after_s, 0.0), LONGEST_PAUSE_S)
+            if retry_after_s is None:
+                pause_s, self._pause_s = self._pause_s, min(4 * self._pause_s, MOST_PAUSE_S)
         self._paused_until = max(self._paused_until, at + pause_s)
 
     def on_failure(self) -> None:

@@ -7,6 +7,7 @@ wait at the platform, where tenants take turns, instead of here.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -83,8 +84,12 @@ class UpstreamCalls:
         """The output for an input.
 
         Raises:
-            UpstreamError: the API did not give one.
+            UpstreamError: the API did not give one, or the input is no JSON: others go in the same request.
         """
+        try:
+            json.dumps(input, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise UpstreamError(f"The input is not JSON, which is what the API gets: {error}.") from None
         at = self._loop.time()
         call = UpstreamCall(input, self._loop.create_future(), at + self._timeout_s)
         self._waiting.add(call, at)
@@ -175,7 +180,7 @@ class UpstreamCalls:
         except NotRun as error:
             self._on_not_run(calls, error, sent_at)
         except Overloaded as error:
-            self.limit.on_refusal(sent_at, self._loop.time(), None)
+            self.limit.on_refusal(sent_at, self._loop.time(), error.retry_after_s)
             _fail(calls, UpstreamError(f"The API is overloaded, and may have run the call: {error}."))
         except Exception as error:  # noqa: BLE001 - whatever it is, somebody waits for it
             self.limit.on_failure()

@@ -6,7 +6,9 @@ import json
 import math
 import os
 import ssl
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -75,20 +77,24 @@ def check_status(status: int, headers: Mapping[str, str], text: bytes) -> None:
     if 200 <= status < 300:
         return
     if status == REFUSED:
-        raise NotRun(f"{status}: {_shown(text)}", is_refusal=True, retry_after_s=retry_after_of(headers))
+        raise NotRun(f"{status}: {_shown(text)}", is_refusal=True, retry_after_s=retry_after_of(headers, time.time()))
     if status in BUSY:
-        raise Overloaded(f"it answered {status}: {_shown(text)}")
+        raise Overloaded(f"it answered {status}: {_shown(text)}", retry_after_s=retry_after_of(headers, time.time()))
     if 300 <= status < 400:
         raise UpstreamError(f"The API redirects ({status}), which is not followed: name the address that it leads to.")
     raise UpstreamError(f"The API answered {status}: {_shown(text)}.")
 
 
-def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """The seconds of Retry-After; None: there is none, or it is a date."""
+def retry_after_of(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds of Retry-After, or until its date; None: there is none that can be read. `now`: unix seconds."""
+    text = headers.get("retry-after", "")
     try:
-        seconds = float(headers.get("retry-after", ""))
+        seconds = float(text)
     except ValueError:
-        return None
+        try:
+            seconds = parsedate_to_datetime(text).timestamp() - now
+        except (ValueError, OverflowError):
+            return None
     return seconds if math.isfinite(seconds) else None
 
 

@@ -21,6 +21,10 @@ class NotRun(Exception):
 class Overloaded(Exception):
     """The request may have run, and the API had no capacity for it."""
 
+    def __init__(self, why: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(why)
+        self.retry_after_s = retry_after_s
+
 
 class UpstreamTransport(Protocol):
     """Sends requests."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pilotlight.upstream.capacity_limit import FIRST, LEAST_PAUSE_S, LONGEST_PAUSE_S, CapacityLimit
+from pilotlight.upstream.capacity_limit import FIRST, LEAST_PAUSE_S, LONGEST_PAUSE_S, MOST_PAUSE_S, CapacityLimit
 
 
 def rounds(limit: CapacityLimit, count: int, at: float = 0.0) -> list[int]:
@@ -67,3 +67,23 @@ def test_a_failure_says_nothing_of_capacity() -> None:
     assert limit.room(0.0) == 3
     limit.on_failure()
     assert (limit.room(0.0), limit.limit) == (4, FIRST)
+
+
+def test_refusals_without_a_time_are_further_and_further_apart() -> None:
+    """By rounds, within a bound; an answer ends that, and a time that the API names is taken as it is."""
+    limit, at, pauses = CapacityLimit(8), 0.0, []
+    for _ in range(6):
+        limit.send()
+        limit.send()
+        limit.on_refusal(at, at + 1, None)
+        limit.on_refusal(at, at + 1, None)
+        pauses.append(limit.pause_s(at + 1))
+        at += 10.0
+    assert pauses == pytest.approx([LEAST_PAUSE_S, 0.2, 0.8, 3.2, MOST_PAUSE_S, MOST_PAUSE_S])
+    limit.send()
+    limit.on_answer()
+    for retry_after, pause in ((None, LEAST_PAUSE_S), (2.0, 2.0)):
+        at += 10.0
+        limit.send()
+        limit.on_refusal(at, at + 1, retry_after)
+        assert limit.pause_s(at + 1) == pytest.approx(pause)

@@ -103,6 +103,16 @@ async def test_outputs_are_as_many_as_inputs(anyio_backend: str, answer: Any) ->
     assert all("was asked for 2 outputs" in str(error) for error in found[1:])
 
 
+async def test_an_input_that_is_no_json_fails_alone(anyio_backend: str) -> None:
+    """The others of its request are of other callers."""
+    one = calls(FakeTransport(), size=2, fields=LISTS)
+    first, odd, none, last = await all_of(one, ["a", {1, 2}, float("nan"), "b"])
+    assert (first, last) == ("a", "b")
+    for each in (odd, none):
+        assert isinstance(each, UpstreamError)
+        assert "The input is not JSON" in str(each)
+
+
 async def test_what_has_not_run_is_sent_again(anyio_backend: str) -> None:
     """A refusal and a connection that was not made; what may have run is not."""
     transport = FakeTransport(NotRun("429", is_refusal=True, retry_after_s=0.01), NotRun("refused"), None)
