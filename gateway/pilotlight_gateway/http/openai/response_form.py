@@ -27,7 +27,9 @@ def response_document(head: AnswerHead, text: GeneratedText, usage: ChunkUsage |
     if text.text or not text.tools:
         output.append(_message(head, text.text, tuple(text.logprobs), "completed"))
     output += [_called(head, number, called, "completed") for number, called in sorted(text.tools.items())]
-    return {**_head(head, kept), **_end(text.finish), "output": output, "usage": _usage(text.usage or usage)}
+    finish = _end(text.finish)
+    output[-1]["status"] = finish["status"]  # the last one is as whole as the response
+    return {**_head(head, kept), **finish, "output": output, "usage": _usage(text.usage or usage)}
 
 
 class ResponseStream:
@@ -102,7 +104,7 @@ class ResponseStream:
             return b""
         text, logprobs = self._text.text, tuple(self._text.logprobs)
         where = {"item_id": _message_id(self._head), "output_index": place, "content_index": 0}
-        item = _message(self._head, text, logprobs, "completed")
+        item = _message(self._head, text, logprobs, self._status_at(place))
         return (
             self._event("response.output_text.done", **where, text=text, logprobs=_logprobs(logprobs))
             + self._event("response.content_part.done", **where, part=_part(text, logprobs))
@@ -125,7 +127,8 @@ class ResponseStream:
         return events
 
     def _close_tool(self, number: int) -> bytes:
-        item, place = _called(self._head, number, self._text.tools[number], "completed"), self._places[number]
+        place = self._places[number]
+        item = _called(self._head, number, self._text.tools[number], self._status_at(place))
         done = self._event(
             "response.function_call_arguments.done", item_id=item["id"], output_index=place, name=item["name"],
             arguments=item["arguments"],
@@ -139,14 +142,19 @@ class ResponseStream:
         if status == "in_progress":
             return document
         items: list[tuple[int, Json]] = [
-            (place, _called(self._head, number, self._text.tools[number], "completed"))
+            (place, _called(self._head, number, self._text.tools[number], self._status_at(place)))
             for number, place in self._places.items()
         ]
-        if self._text_place is not None:
-            message = _message(self._head, self._text.text, tuple(self._text.logprobs), "completed")
-            items.append((self._text_place, message))
+        if (place := self._text_place) is not None:
+            message = _message(self._head, self._text.text, tuple(self._text.logprobs), self._status_at(place))
+            items.append((place, message))
         output = [item for _, item in sorted(items, key=lambda one: one[0])]
         return document | {"output": output, "usage": _usage(self._text.usage or usage)}
+
+    def _status_at(self, place: int) -> str:
+        """Of the item at a place of the output, which is over: the last one is as whole as the response."""
+        is_last = place == len(self._places) + (self._text_place is not None) - 1
+        return str(_end(self._text.finish)["status"]) if is_last else "completed"
 
     def _event(self, kind: str, **fields: object) -> bytes:
         event = sse({"type": kind, "sequence_number": self._number, **fields})

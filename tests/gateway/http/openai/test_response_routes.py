@@ -107,6 +107,8 @@ async def test_a_response_that_is_cut_short_or_breaks_off(world: World, client: 
 
     assert short.incomplete_details is not None
     assert (short.status, short.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+    assert [item.status for item in short.output if item.type == "message"] == ["incomplete"]
+    assert [event.item.status for event in events if event.type == "response.output_item.done"] == ["incomplete"]
     assert events[-1].type == "response.incomplete"
     assert broken.value.code == "container_died"
     assert kept.value.param == "previous_response_id"
