@@ -96,8 +96,9 @@ test-both: setup $(PROVIDER) $(PROMTOOL) ## Run what `make test` and, but for va
 	@$(PYTEST) -m "not gpu and not long and not variant" --numprocesses 5 $(BY_FILE) $(ARGS)
 
 .PHONY: test-again
-test-again: setup ## Run those tests again, one after the other, that failed when `make test-both` ran last
-	@$(PYTEST) -m "not gpu and not long and not variant" --last-failed --last-failed-no-failures none $(ARGS)
+test-again: setup ## Run the files again, one after the other, of tests that failed when `make test-both` ran last
+	@files=$$($(BIN)/python -c 'import json; print(*sorted({each.partition("::")[0] for each in json.load(open(".pytest_cache/v/cache/lastfailed"))}))'); \
+	$(PYTEST) -m "not gpu and not long and not variant" $$files $(ARGS)
 
 .PHONY: test-hosts
 test-hosts: setup ## Run the platform over network namespaces of this machine as hosts, and part them (needs root)

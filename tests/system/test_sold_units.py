@@ -115,20 +115,18 @@ def test_the_invoice_is_what_usage_says(platform: Platform) -> None:
     today = datetime.now(UTC).date()
     month, first = f"{today:%Y-%m}", today.replace(day=1).isoformat()
 
-    def totals() -> tuple[Any, Any, Any]:
+    def agreed() -> Any:
+        """The invoice, once it is of the same amount as usage and lines before and after it: then all is folded."""
         before, invoice, after = (
             platform.http.get(path).raise_for_status().json()
             for path in (f"/v1/usage?from={first}", f"/v1/billing/invoices/{month}", f"/v1/usage?from={first}")
         )
-        return before["total"]["cost"], invoice, after["total"]["cost"]
+        lines = rows(platform, "SELECT ppm, rate, discount, ns FROM usage_day WHERE tenant = 'default'")
+        spent = money(sum((cost_of(ns, ppm, rate, off) for ppm, rate, off, ns in lines), Fraction(0)))
+        return {before["total"]["cost"], invoice["total"], after["total"]["cost"], spent} == {spent} and invoice
 
     wait_until(lambda: not platform.containers("sold"), "its containers have ended")
-    wait_until(lambda: len({(found := totals())[0], found[1]["total"], found[2]}) == 1, "all is folded")
-    invoice = totals()[1]
-    spent = Fraction(0)
-    for ppm, rate, off, ns in rows(platform, "SELECT ppm, rate, discount, ns FROM usage_day WHERE tenant = 'default'"):
-        spent += cost_of(ns, ppm, rate, off)
-    assert invoice["total"] == money(spent)
+    invoice = wait_until(agreed, "invoice, usage and the lines of the ledger are one amount")
     assert {line["price"] for line in invoice["lines"]} >= {"minimum", "prompt_tokens", "memory_gib"}
     assert "completion_tokens" not in {line["price"] for line in invoice["lines"]}
     assert Decimal(invoice["discount"]) > 0

@@ -143,10 +143,13 @@ def compare(part: str, old: dict[str, Any], new: dict[str, Any]) -> dict[str, An
     validator = jsonschema_rs.validator_for(against)
     own = jsonschema_rs.validator_for(json.loads(source))
     root = json.loads(source)
+    cut = ""
     for value in (*islice(_candidates(root, root, DEEPEST), SAMPLES), json.loads(jsoncompat.generate_value(source))):
         if own.is_valid(value) and not validator.is_valid(value):
-            return {"fits": False, "witness": json.dumps(value)[:WITNESS]}
-    return {"fits": False, "witness": ""}
+            if len(text := json.dumps(value)) <= WITNESS:
+                return {"fits": False, "witness": text}
+            cut = cut or f"{text[: WITNESS - 1]}…"
+    return {"fits": False, "witness": cut}
 
 
 def _candidates(schema: Any, root: Any, depth: int) -> Iterator[Any]:

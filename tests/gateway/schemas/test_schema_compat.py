@@ -95,7 +95,9 @@ async def test_of_five_hundred_pairs_none_that_breaks_is_let_through(part: str) 
             refused.append((pair.how, change.says))
         elif not pair.fits and change is None:
             let_through.append(pair)
-        if change is not None and change.witness:
+        if change is not None and change.witness.endswith("…"):
+            assert len(change.witness) == schema_compat.WITNESS  # too long to be shown whole
+        elif change is not None and change.witness:
             takes, refuses = (old, new) if part == "input" else (new, old)
             assert is_valid(change.witness, takes)
             assert not is_valid(change.witness, refuses)
