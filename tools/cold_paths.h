@@ -1,4 +1,5 @@
-/* What mypyc's C calls only where an error is raised. Told so, the compiler lays those ways out apart, and what runs lies closer together. */
+/* What mypyc's C calls only where an error is raised. Told so, the compiler lays those ways out apart, and what runs lies
+ * closer together. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

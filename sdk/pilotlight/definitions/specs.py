@@ -51,7 +51,7 @@ def _build(target: Any, options: Mapping[str, Any]) -> tuple[FunctionSpec, tuple
     weights_of(options)
     members = _members(target) if is_class else {}
     hooks = hook_callees(members)
-    callees = with_hooks(_methods(target), hooks) if is_class else (_function(target),)
+    callees = with_hooks(_methods(target, members), hooks) if is_class else (_function(target),)
     schedules = _schedules(target, options, callees)
     park, unpark = _park_hooks(members)
     checks = _hooks(members, "check")
@@ -133,13 +133,13 @@ def _function(target: Callable[..., Any]) -> Callee:
     return Callee(function=target, name="", attribute=target.__qualname__, batched=mark.batched)
 
 
-def _methods(cls: type) -> tuple[Callee, ...]:
+def _methods(cls: type, members: Mapping[str, Any]) -> tuple[Callee, ...]:
     required = [p.name for p in _init_parameters(cls) if p.default is p.empty and p.kind not in _OPEN_ENDED]
     if required:
         raise OptionError(f"__init__ needs {', '.join(required)}: classes with parameters come later; use @enter().")
     found = tuple(
         Callee(function=member, name=name, attribute=name, is_method=True, batched=markers_of(member).batched)
-        for name, member in _members(cls).items()
+        for name, member in members.items()
         if inspect.isfunction(member) and markers_of(member).is_callable
     )
     if not found:

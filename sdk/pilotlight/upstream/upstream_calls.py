@@ -30,12 +30,12 @@ class BatchFields(NamedTuple):
 
 
 class UpstreamCall:
-    """One call: its input, and who waits for its output."""
+    """One call: its input as JSON, and who waits for its output."""
 
-    __slots__ = ("done", "ends_at", "input", "request", "tries", "was_sent")
+    __slots__ = ("done", "ends_at", "request", "text", "tries", "was_sent")
 
-    def __init__(self, input: Any, done: asyncio.Future[Any], ends_at: float) -> None:  # noqa: A002 - its name
-        self.input = input
+    def __init__(self, text: str, done: asyncio.Future[Any], ends_at: float) -> None:
+        self.text = text
         self.done = done
         self.ends_at = ends_at
         self.tries = 0
@@ -87,11 +87,11 @@ class UpstreamCalls:
             UpstreamError: the API did not give one, or the input is no JSON: others go in the same request.
         """
         try:
-            json.dumps(input, allow_nan=False)
+            text = json.dumps(input, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             raise UpstreamError(f"The input is not JSON, which is what the API gets: {error}.") from None
         at = self._loop.time()
-        call = UpstreamCall(input, self._loop.create_future(), at + self._timeout_s)
+        call = UpstreamCall(text, self._loop.create_future(), at + self._timeout_s)
         self._waiting.add(call, at)
         self._send_due()
         try:
@@ -210,8 +210,10 @@ class UpstreamCalls:
                 call.done.set_exception(UpstreamError(f"The API takes no calls, after {call.tries} tries: {error}."))
         self._waiting.add_again(again, at)
 
-    def _body(self, calls: list[UpstreamCall]) -> Any:
-        return {self._fields.inputs: [call.input for call in calls]} if self._fields.inputs else calls[0].input
+    def _body(self, calls: list[UpstreamCall]) -> str:
+        if not self._fields.inputs:
+            return calls[0].text
+        return f"{{{json.dumps(self._fields.inputs)}: [{', '.join([call.text for call in calls])}]}}"
 
     def _outputs(self, answer: Any, count: int) -> list[Any]:
         if not self._fields.outputs:

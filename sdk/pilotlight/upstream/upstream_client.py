@@ -38,11 +38,11 @@ class HttpTransport:
     async def close(self) -> None:
         await self._session.close()
 
-    async def post(self, body: Any, timeout_s: float) -> Any:
+    async def post(self, body: str, timeout_s: float) -> Any:
         timeout = aiohttp.ClientTimeout(total=timeout_s)
         try:
             async with self._session.post(
-                self._url, data=json.dumps(body).encode(), headers=self._headers, allow_redirects=False, timeout=timeout
+                self._url, data=body.encode(), headers=self._headers, allow_redirects=False, timeout=timeout
             ) as answer:
                 text = await _bounded(answer)
                 check_status(answer.status, answer.headers, text)

@@ -29,8 +29,8 @@ class Overloaded(Exception):
 class UpstreamTransport(Protocol):
     """Sends requests."""
 
-    async def post(self, body: Any, timeout_s: float) -> Any:
-        """The JSON of the answer.
+    async def post(self, body: str, timeout_s: float) -> Any:
+        """What the answer's JSON says; `body` is JSON.
 
         Raises:
             NotRun, Overloaded: see there. UpstreamError: any other failure.

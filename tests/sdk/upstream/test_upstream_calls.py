@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -34,7 +35,8 @@ class FakeTransport:
         self.hold: asyncio.Event | None = None
         self.closed = False
 
-    async def post(self, body: Any, timeout_s: float) -> Any:
+    async def post(self, text: str, timeout_s: float) -> Any:
+        body = json.loads(text)
         assert timeout_s > 0
         self.seen.append(body)
         self.running += 1

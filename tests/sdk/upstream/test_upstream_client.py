@@ -51,7 +51,7 @@ async def api(answer: web.Response | None = None, *, seconds: float = 0.0) -> As
 async def post(where: UpstreamAddress, timeout_s: float = 20.0) -> Any:
     transport = HttpTransport(where, 4)
     try:
-        return await transport.post({"n": 1}, timeout_s)
+        return await transport.post('{"n": 1}', timeout_s)
     finally:
         await transport.close()
 
