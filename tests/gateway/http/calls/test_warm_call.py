@@ -196,7 +196,7 @@ async def test_a_call_whose_split_was_stale_is_answered_by_the_version_that_hold
     def refuse(call: PreparedCall, waiter: CallWaiter) -> BegunCall:
         refused.append(call)
         waiter.failed(Conflict("split anew", code="stale_split"))
-        return MagicMock()
+        return MagicMock(**{"end.return_value": None})
 
     world.calls.begin = refuse  # type: ignore[method-assign]
     connection.send(request(world.key))
